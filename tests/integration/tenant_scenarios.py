@@ -47,8 +47,6 @@ def connect_tenants(spark: SparkSession) -> Result:
             alice.sql(_QUERY).collect()
             found["in_block"] = _jobs(spark, "block")
         wait_until(lambda: not _jobs(spark, "block"), "the end of the block was to end its job")
-        for session in (alice, eve):
-            session.stop()
     return found
 
 
@@ -118,7 +116,7 @@ def _jobs(spark: SparkSession, name: str) -> list[list[Any]]:
 
 
 def _stages(spark: SparkSession, job: str) -> int:
-    return sum("is ready" in entry.text for entry in spark_sched.explain(spark, job).jobs[0].story)
+    return sum("is ready" in entry.text for entry in spark_sched.explain(spark, job).story)
 
 
 def _refusal(statements: Callable[[], object]) -> str | None:
@@ -150,13 +148,15 @@ def _connect(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
     service.start(spark.sparkContext._jsc.sc())
     port = service.localPort()
 
-    def client(user: str) -> Any:
-        return Client.builder.remote(f"sc://127.0.0.1:{port}/;user_id={user}").create()
+    with contextlib.ExitStack() as clients:
+        clients.callback(service.stop, none, none)
 
-    try:
+        def client(user: str) -> Any:
+            session = Client.builder.remote(f"sc://127.0.0.1:{port}/;user_id={user}").create()
+            clients.callback(session.stop)
+            return session
+
         yield client
-    finally:
-        service.stop(none, none)
 
 
 @contextlib.contextmanager
