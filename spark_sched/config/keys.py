@@ -344,10 +344,16 @@ JOB_NAME = ConfigKey(
     "spark.sched.job.name",
     values.text("text"),
     "",
-    "Name of the job. The planner learns from earlier runs with the same name.",
+    "Name of the job. The planner learns from earlier runs of the same user and name.",
     kind="job",
 )
-JOB_USER = ConfigKey("spark.sched.job.user", values.text("text"), "", "Owner of the job.", kind="job")
+JOB_USER = ConfigKey(
+    "spark.sched.job.user",
+    values.text("text"),
+    "",
+    "Owner of the job, where no server knows one; `SET` does not count.",
+    kind="job",
+)
 JOB_PRIORITY = ConfigKey(
     "spark.sched.job.priority",
     values.whole(_INT_MIN, _INT_MAX, "priority"),

@@ -152,7 +152,8 @@ object JobMark {
     val batch = query.map(q => keyOfBatch(q, property(StreamingBatch).getOrElse("")))
     val (before, own) = (origin.inherited, sources.own)
     val stamped = batch.exists(property(InBatch).contains(_))
-    def isNew(field: String): Boolean = before.exists(b => own.get(field).exists(!b.get(field).contains(_)))
+    def isNew(field: String): Boolean =
+      limits.marks.contains(field) && before.exists(b => own.get(field).exists(!b.get(field).contains(_)))
     val inBatch = batch.isDefined && (stamped || isNew("id") || isNew("name"))
     // A callback that sets a name alone leaves the id of the block in which the query began.
     val idHere = id.filter(_ => !inBatch || stamped || isNew("id"))

@@ -22,6 +22,10 @@ final case class Origin(
 }
 
 object Origin {
+  /** Of a Spark job whose local properties say nothing of whose it is. */
+  def nobody(property: String => Option[String]): Origin =
+    Origin(settings = of("", MarkSources.Keys.flatMap(key => property(key).map(key -> _)).toMap).settings)
+
   /** A session of which nothing but its settings is known. */
   def of(session: String, settings: Map[String, String], user: Option[String] = None): Origin =
     Origin(Some(session), settings.map { case (key, value) =>

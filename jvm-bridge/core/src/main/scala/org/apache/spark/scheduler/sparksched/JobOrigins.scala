@@ -16,6 +16,7 @@ import schedcore.{Origin, SessionUsers, StatementEnd}
  * A driver without Spark SQL has none: nothing is in a session there, and nobody can `SET` anything.
  */
 private[sparksched] final class JobOrigins(context: SparkContext, users: SessionUsers) extends Logging {
+  private var warned = false
   private lazy val sessions: Option[SqlSessions] =
     try Some(new SqlSessions(context, users)) catch { case _: LinkageError => None }
 
@@ -25,7 +26,14 @@ private[sparksched] final class JobOrigins(context: SparkContext, users: Session
     catch { case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched cannot protect settings of SQL sessions", thrown) }
 
   def of(properties: Properties): Origin =
-    if (properties == null) Origin() else sessions.fold(Origin())(_.originOf(properties))
+    if (properties == null) Origin()
+    else try sessions.fold(Origin())(_.originOf(properties))
+    catch {
+      case thrown @ (NonFatal(_) | _: LinkageError) =>
+        if (!warned) logWarning("spark_sched cannot tell whose a Spark job is: its local properties are not trusted", thrown)
+        warned = true
+        Origin.nobody(key => Option(properties.getProperty(key)))
+    }
 
   /** A Spark Connect server may be there. */
   def connectSeen(): Unit = sessions.foreach(_.connectSeen())

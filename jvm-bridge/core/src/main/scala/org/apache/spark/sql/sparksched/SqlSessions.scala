@@ -37,22 +37,24 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     // 1. What no session whatever can have SET: other sessions' tags, and an execution that is not its own.
     val setTags = alive.map(s => tagsSetIn(s)).filter(set => set.nonEmpty && set.subsetOf(tags)).flatten.toSet
     val named = MarkSources.sessionsOf(tags -- setTags)
-    val claimed = property(MarkSources.SqlExecutionId)
-    val owner = claimed.flatMap(sessionOf).filter { s =>
-      if (named.isEmpty) !alive.exists(settingOf(_, MarkSources.SqlExecutionId) == claimed) else named.contains(s.sessionUUID)
+    def ownerIn(key: String): Option[SparkSession] = property(key).flatMap { claimed =>
+      sessionOf(claimed).filter { s =>
+        if (named.isEmpty) !alive.exists(settingOf(_, key).contains(claimed)) else named.contains(s.sessionUUID)
+      }
     }
+    val executions = Seq(MarkSources.SqlExecutionId, MarkSources.SqlRootId).map(key => key -> ownerIn(key))
+    val owner = executions.head._2
     val ofOthers = named.flatMap(users.of).size > 1
     val session = if (ofOthers) None else owner.orElse(Some(named).filter(_.size == 1).flatMap(n => SeenSessions.get(n.head)))
 
     // 2. Whose settings the properties may hold.
-    val root = property(MarkSources.SqlRootId).flatMap(sessionOf)
     val possible =
-      if (session.isDefined) (session ++ root ++ named.flatMap(SeenSessions.get)).toSeq.distinct
+      if (session.isDefined) (session ++ executions.flatMap(_._2) ++ named.flatMap(SeenSessions.get)).toSeq.distinct
       else alive.filter(s => settingsOf(s).nonEmpty && mayHaveSet(s, property))
     val certain = session.orElse(Some(possible).filter(_.size == 1 && !ofOthers).map(_.head))
-    val untrusted =
-      (if (owner.isEmpty) claimed.map(MarkSources.SqlExecutionId -> Set(_)) else None) ++ Some(MarkSources.Tags -> setTags)
-    val settings = (possible.map(settingsOf(_)) :+ untrusted.toMap).flatten.groupMapReduce(_._1)(_._2)(_ ++ _)
+    val unowned = executions.collect { case (key, None) => key -> property(key).toSet }
+    val settings =
+      (possible.flatMap(settingsOf(_)) ++ unowned :+ (MarkSources.Tags -> setTags)).groupMapReduce(_._1)(_._2)(_ ++ _)
     val origin = Origin(certain.map(_.sessionUUID), settings, inherited = inherited(property))
 
     // 3. Whose it is.
