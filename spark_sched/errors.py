@@ -5,13 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from spark_sched.plain_text import plain
+
 
 class BadInputError(ValueError):
     """The user's input is wrong.
 
     The message is one sentence that names the input, the value and the remedy. The command line prints it
-    and exits with 2; no traceback.
+    and exits with 2; no traceback. Texts of strangers in it control no terminal (`plain_text.plain`).
     """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(plain(sentence))
 
 
 class SparkSchedWarning(UserWarning):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from spark_sched.plain_text import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
@@ -62,10 +64,19 @@ def wide_console(columns: int) -> Console:
 
 
 def aligned_table(left: Iterable[str], right: Iterable[str], *, fold: bool = False, **style: Any) -> Table:
-    """A table of columns of words, then columns of numbers; with ``fold`` no cell is cut off."""
-    from rich.table import Table
+    """A table of columns of words, then columns of numbers; with ``fold`` no cell is cut off.
 
-    table = Table(**style)
+    A cell's text is a stranger's: it has no markup and controls no terminal.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    class PlainTable(Table):
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            plainly = (Text(plain(cell)) if isinstance(cell, str) else cell for cell in cells)
+            super().add_row(*plainly, **options)
+
+    table = PlainTable(**style)
     for justify, names in (("left", left), ("right", right)):
         for name in names:
             table.add_column(name, justify=justify, overflow="fold" if fold else "ellipsis")  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 
 _TIME = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.ASCII)
-_PART = re.compile(r"(\d{1,15})\s*(ms|s|min|m|h|d)\s*", re.ASCII)
+_PART = re.compile(r"(\d{1,15})\s*(ms|minutes?|mins?|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)\s*", re.ASCII)
 _LENGTH = re.compile(f"(?:{_PART.pattern})+", re.ASCII)
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Half of what fits in the JVM's long, as the JVM side refuses more.
@@ -31,14 +31,16 @@ def parse_time_ms(text: str) -> int:
 
 
 def parse_length_ms(text: str) -> int:
-    """Milliseconds of a length of time that may have several parts: ``1h30m``, ``15 min``, ``1 d 2 h``.
+    """Milliseconds of a length of time that may have several parts: ``1h30m``, ``15 min``, ``15 minutes``.
 
     Raises ValueError for anything else, and for lengths of 2^53 ms and above.
     """
     low = text.strip().lower()
     if not _LENGTH.fullmatch(low):
         raise ValueError(f"{text!r} is not a length of time such as {TIME_EXAMPLES} or 1h30m")
-    length_ms = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(low))
+    length_ms = sum(
+        int(number) * _UNIT_MS["ms" if unit == "ms" else unit[0]] for number, unit in _PART.findall(low)
+    )
     if length_ms >= 2**53:
         raise ValueError(f"{text!r} is longer than the planner can count")
     return length_ms

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from spark_sched.api.attached import Driver, context_of, driver_of, is_connect
 from spark_sched.config import JOB_PREFIX, SCHEME, keys
 from spark_sched.errors import BadInputError, SparkSchedWarning, UnusedMarkWarning
+from spark_sched.plain_text import MOST, bounded, short
 from spark_sched.units import parse_length_ms, parse_moment_ms
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ _warned: weakref.WeakSet[Any] = weakref.WeakSet()
 # Names of jobs whose mark covered no work, of which a warning has said so.
 _unused: set[str] = set()
 _MOST_UNUSED = 1_000
+
+_MOST_YEARS = 10
+_MOST_AHEAD_MS = _MOST_YEARS * 366 * 24 * 3_600_000
 
 Deadline = str | float | timedelta | datetime
 
@@ -73,11 +77,13 @@ def job(
 
     Args:
         spark: the session or context. A Spark Connect session sends the marks as tags.
-        name: the program. The planner learns from earlier jobs of the same name.
+        name: the program. The planner learns from earlier jobs of the same name. Of it, as of ``user`` and
+            ``job_class``, at most 256 characters count: a longer one is shortened, with a warning.
         priority: the higher one wins; unmarked work has 0.
         deadline: when the job must end: a length of time from its first stage (``"15 min"``, ``"1h30m"``, a
             ``timedelta`` or seconds, above 0), for each micro-batch of a stream from its own, or a moment in
-            the future (a ``datetime`` or an ISO time, which is local without a zone).
+            the future (a ``datetime`` or an ISO time, which is local without a zone), at most ten years
+            ahead.
         isolation: the isolation level P from 0 to 1; by default the application's
             ``spark.sched.reservation.isolation``.
         user: the owner of the job, for policies that distinguish users.
@@ -133,14 +139,16 @@ def job_marks(
 
     Raises BadInputError naming the argument, its value and what it must be.
     """
+    if not isinstance(name, str):
+        raise BadInputError(f"name is {name!r} but must be text that is not empty")
     given: dict[str, object] = {
         "id": job_id,
-        "name": name,
-        "user": user,
+        "name": _bounded("name", name),
+        "user": _bounded("user", user),
         "priority": priority,
         "deadline": None if deadline is None else _deadline_mark(deadline, now_ms),
         "isolation": isolation,
-        "class": job_class,
+        "class": _bounded("job_class", job_class),
         "copies": copies,
     }
     marks = {}
@@ -179,8 +187,22 @@ def _is_moment(deadline: Deadline) -> bool:
     return False
 
 
+def _bounded(argument: str, text: str | None) -> str | None:
+    """The text as the driver shortens it, with a warning."""
+    if text is None or bounded(str(text)) == str(text):
+        return text
+    warnings.warn(
+        f"{argument} has {len(str(text)):,} characters but at most {MOST} count: it is "
+        f"{bounded(str(text))!r}",
+        SparkSchedWarning,
+        stacklevel=5,  # the with statement: past job_marks, the generator and contextlib
+    )
+    return bounded(str(text))
+
+
 def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
-    """Milliseconds from ``now_ms`` (since 1970) to the deadline. Raises BadInputError unless it is ahead."""
+    """Milliseconds from ``now_ms`` (since 1970) to the deadline. Raises BadInputError unless it is ahead, by
+    at most ten years."""
     wanted = "a time from now above 0 such as 15 min, 1h30m, a timedelta or seconds, or an ISO time to come"
     try:
         if isinstance(deadline, bool):
@@ -193,11 +215,25 @@ def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
             length_ms = parse_moment_ms(deadline, now_ms) - now_ms
         else:
             length_ms = round(float(deadline) * 1000)
-        if not 0 < length_ms < 2**53:
-            raise ValueError(deadline)
     except (TypeError, ValueError, OverflowError, OSError):
-        raise BadInputError(f"deadline is {deadline!r} but must be {wanted}") from None
+        raise BadInputError(f"deadline is {_quoted(deadline)} but must be {wanted}") from None
+    if length_ms <= 0:
+        is_moment = isinstance(deadline, datetime) or (isinstance(deadline, str) and length_ms < 0)
+        wrong = f", which is past: give {wanted}" if is_moment else f" but must be {wanted}"
+        raise BadInputError(f"deadline is {_quoted(deadline)}{wrong}")
+    if length_ms > _MOST_AHEAD_MS:
+        counts = (
+            "" if isinstance(deadline, str | datetime | timedelta) else "; a number counts seconds from now"
+        )
+        raise BadInputError(
+            f"deadline is {_quoted(deadline)}, which is more than {_MOST_YEARS} years ahead{counts}: give "
+            f"{wanted}"
+        )
     return length_ms
+
+
+def _quoted(deadline: object) -> str:
+    return short(repr(deadline))
 
 
 @dataclass

@@ -100,8 +100,8 @@ def compile_bridge(build: Build, jar: Path) -> Path:
         classes.mkdir()
         command = [str(java), "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += ["-cp", f"{build.spark.jars}{os.sep}*", "scala.tools.nsc.Main", "-usejavacp"]
-        # Without a class path of its own the compiler takes folders of the working directory for packages: `/sys`
-        # then hides Scala's `sys` where a container starts in `/`.
+        # Without a class path of its own the compiler takes folders of the working directory for packages:
+        # `/sys` then hides Scala's `sys` where a container starts in `/`.
         command += ["-classpath", str(classes)]
         command += ["-nobootcp", "-encoding", "UTF-8", "-d", str(classes), *map(str, build.scala)]
         done = subprocess.run(

@@ -21,7 +21,7 @@ from spark_sched.bridge import BridgeError, build, conf, find_java, find_spark
 from spark_sched.bridge.compiler import plan_build
 from spark_sched.bridge.spark import java_version
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
-from spark_sched.config import check_inner_master, format_properties, read_properties
+from spark_sched.config import SCHEME, check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
 
 _MIN_PYTHON = (3, 10)
@@ -54,7 +54,30 @@ def examine(properties: dict[str, str]) -> Iterator[Finding]:
         yield finding
         if finding.state == "wrong":
             return
+    if unsafe := _nameless(properties):
+        yield unsafe
     yield from _job(properties)
+
+
+def _nameless(properties: dict[str, str]) -> Finding | None:
+    """ACLs without a filter that says who asks. YARN sets one by itself."""
+
+    def is_on(name: str, default: str) -> bool:
+        return properties.get(name, default).strip().lower() == "true"
+
+    filters = properties.get("spark.ui.filters", "").strip()
+    steers = is_on("spark.sched.steering.enabled", "true") and is_on("spark.ui.killEnabled", "true")
+    everybody = "*" in (user.strip() for user in properties.get("spark.modify.acls", "").split(","))
+    on_yarn = properties.get("spark.master", "").removeprefix(SCHEME).startswith("yarn")
+    if filters or on_yarn or everybody or not steers or not is_on("spark.acls.enable", "false"):
+        return None
+    return Finding(
+        "authentication",
+        "warning",
+        "spark.acls.enable is true but spark.ui.filters names no filter that authenticates users, so nobody "
+        "can change jobs over the network, and Spark shows its pages to everybody",
+        "set spark.ui.filters, or set spark.sched.steering.enabled=false",
+    )
 
 
 def _finding(name: str, check: Callable[[], str]) -> Finding:

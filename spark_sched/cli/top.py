@@ -93,7 +93,8 @@ def _table(status: Status) -> Group:
     for column in text.COLUMNS:
         right = column in ("prio", "done", "run", "held", "wait")
         table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for job in status.jobs:
+    jobs, more = text.shown_jobs(status)
+    for job in jobs:
         table.add_row(
             *(
                 Text(cell, style=_STYLES.get(job.state, "") if i == 2 else "")
@@ -103,4 +104,5 @@ def _table(status: Status) -> Group:
     lines = text.head_lines(status)
     alarming = not status.application.scheduling or (status.planner.enabled and not status.planner.alive)
     head = Text("\n".join(lines), style="red" if alarming else "")
-    return Group(head, Text(), table if status.jobs else Text("no jobs"))
+    rest = [] if more is None else [Text(more)]
+    return Group(head, Text(), table if jobs else Text("no jobs"), *rest)

@@ -16,6 +16,7 @@ from spark_sched.cli.usage_energy import energy_document, print_energy
 from spark_sched.cli.usage_live import live_document, print_live
 from spark_sched.cli.usage_table import slot_columns, slot_table
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.plain_text import cell
 from spark_sched.terminal import group_table
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def _write(out: Path, rows: list[dict[str, Any]]) -> None:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    table = pa.Table.from_pylist(rows)
+    table = pa.Table.from_pylist([_cells(row) for row in rows] if out.suffix == ".csv" else rows)
     temporary = out.with_name(f".{out.name}.part")
     try:
         if out.suffix == ".csv":
@@ -248,6 +249,11 @@ def _write(out: Path, rows: list[dict[str, Any]]) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise BadInputError(f"{str(out)!r} cannot be written ({error.strerror}): check the folder") from None
+
+
+def _cells(row: dict[str, Any]) -> dict[str, Any]:
+    """For a spreadsheet, which takes some texts for formulas."""
+    return {column: cell(value) if isinstance(value, str) else value for column, value in row.items()}
 
 
 def _print(document: dict[str, Any]) -> None:

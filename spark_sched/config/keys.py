@@ -310,6 +310,13 @@ LIMITS_MARKS = ConfigKey(
     "`copies` because `never` protects a job from eviction, `user` if a tenant must not use another's name. "
     "With Spark Connect the user is always the one that the server knows.",
 )
+LIMITS_JOBS_PER_USER = ConfigKey(
+    "spark.sched.limits.jobsPerUser",
+    values.whole(1, 10_000, "jobs"),
+    "1000",
+    "The most jobs that one user has at a time. Further work of the user is one job, without marks and "
+    "without copies, until one of the jobs ends. All users together have 10,000 jobs at most.",
+)
 MODE = ConfigKey(
     "spark.sched.mode",
     values.choice("on", "shadow", "off"),
@@ -325,6 +332,16 @@ STEERING_ENABLED = ConfigKey(
     "Whether users can change jobs, the policy and the mode over the network (`spark-sched set`, `hold`, "
     "`policy` and so on). `spark.ui.killEnabled` must also be true, and `spark.modify.acls` lists the users "
     "who may, as for Spark's kill links.",
+)
+UI_HOSTS = ConfigKey(
+    "spark.sched.ui.hosts",
+    values.hosts(),
+    "",
+    "Further host names or addresses under which users reach the Spark UI, for example that of a gateway. "
+    "Requests for the status, the tab *Scheduling* and changes are refused unless their host is `localhost`, "
+    "an address or a name of the driver's machine, a gateway that Spark's own settings name "
+    "(`spark.ui.proxyRedirectUri`, `spark.ui.reverseProxyUrl`, the masters under `spark.ui.reverseProxy`), "
+    "or one of these. `*` accepts every host, and with it the pages of every site.",
 )
 SEED = ConfigKey(
     "spark.sched.seed",

@@ -123,6 +123,25 @@ def words(*options: str) -> ValueKind[tuple[str, ...]]:
     return ValueKind("words", f"any of {', '.join(options)}, separated by commas", parse)
 
 
+_HOST = re.compile(
+    r"\*|[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[?[0-9a-f.]*:[0-9a-f.]*:[0-9a-f:.]*\]?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def hosts() -> ValueKind[tuple[str, ...]]:
+    """Names or addresses of hosts, separated by commas."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = tuple(filter(None, (word.strip() for word in text.split(","))))
+        if not all(map(_HOST.fullmatch, given)):
+            raise ValueError(text)
+        return given
+
+    wanted = "names or addresses of hosts without a scheme or port, separated by commas"
+    return ValueKind("hosts", wanted, parse)
+
+
 # A password in the user part of a URL, or as a parameter.
 _PASSWORD = re.compile(
     r"[a-z0-9+.-]+://(?:[^/?#]*:[^/?#]*@.*|.*[?&][^=&]*password=.*)", re.IGNORECASE | re.DOTALL

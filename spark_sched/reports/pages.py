@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from spark_sched.plain_text import plain
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
@@ -18,13 +20,24 @@ def render_page(template: str, **values: object) -> str:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        finalize=_plain,
     )
     environment.filters["code"] = _code
     return environment.get_template(template).render(**values)
+
+
+def _plain(value: object) -> object:
+    """A text of strangers, such as a job's name, can hide or turn around nothing on the page. Lines of a text
+    that is longer than one stay."""
+    from markupsafe import Markup
+
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "\n".join(map(plain, value.split("\n")))
 
 
 def _code(text: str) -> Markup:
     """Text whose parts between backticks are code."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_plain(text)))))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from spark_sched.plain_text import plain
 from spark_sched.view import text
 
 if TYPE_CHECKING:
@@ -14,14 +15,16 @@ if TYPE_CHECKING:
 
 def of_status(status: Status) -> str:
     lines = text.head_lines(status)
-    rows = (text.job_row(job, status.now_ms) for job in status.jobs)
-    return f"<p>{'<br>'.join(map(escape, lines))}</p>{_table(text.COLUMNS, rows)}"
+    jobs, more = text.shown_jobs(status)
+    rows = (text.job_row(job, status.now_ms) for job in jobs)
+    rest = "" if more is None else f"<p>{escape(more)}</p>"
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>{_table(text.COLUMNS, rows)}{rest}"
 
 
 def of_job(job: JobStatus) -> str:
     head, _, rest = text.of_job(job).partition("\n")
     facts = rest.splitlines()[: -len(job.story) or None]
-    story = ((text.clock(entry.at_ms), entry.text) for entry in job.story)
+    story = ((text.clock(entry.at_ms), plain(entry.text)) for entry in job.story)
     lines = "<br>".join(escape(line.strip()) for line in facts)
     return f"<p><b>{escape(head)}</b><br>{lines}</p>{_table(('time', 'what happened'), story)}"
 

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from spark_sched.errors import BadInputError
+from spark_sched.plain_text import plain
 from spark_sched.view.status import JobStatus, Status
 
 _API = "/sched/api/v1"
@@ -68,7 +69,8 @@ def ui_address(url: str) -> str:
 
 
 def fetch_document(url: str, job: str | None = None) -> Any:
-    """The parsed status document of the application with this UI, or of its jobs with this name, key or id.
+    """The parsed status document of the application with this UI, or of its job with this key, or else of its
+    jobs with this id or name.
 
     Raises BadInputError if the URL does not answer, is not the UI of an attached application, or the job is
     unknown.
@@ -88,7 +90,8 @@ def fetch_status(url: str) -> Status:
 
 
 def fetch_jobs(url: str, job: str) -> tuple[JobStatus, ...]:
-    """The jobs of this name, key or id with their stories, the newest last; one at least.
+    """The job of this key, or else the jobs of this id or name, with their stories, the newest last; at least
+    one.
 
     Raises BadInputError as `fetch_document`.
     """
@@ -109,7 +112,7 @@ def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
         raise _no_answer(base, error) from None
     answer = _parsed(said)
     if isinstance(answer, dict) and "done" in answer:
-        return str(answer["done"])
+        return plain(str(answer["done"]))
     if isinstance(answer, dict) and "code" in answer and "error" in answer:
         raise BadInputError(str(answer["error"]))
     _document(base, "/status")  # This raises the error that says what is wrong with the address.
@@ -138,12 +141,14 @@ def _document(base: str, path: str) -> Any:
         status, body = _get(base + _API + path)
     except _NO_ANSWER as error:
         raise _no_answer(base, error) from None
+    document = _parsed(body)
+    if status == 403 and isinstance(document, dict) and "code" in document and "error" in document:
+        raise BadInputError(f"URL is {base!r} but the driver refuses: {document['error']}")
     if status in (401, 403):
         raise BadInputError(
             f"URL is {base!r} but its UI denies access (status {status}): ask to be added to "
             "spark.ui.view.acls of the application"
         )
-    document = _parsed(body)
     if isinstance(document, dict) and "schema" in document:
         return document
     if _is_spark(base):

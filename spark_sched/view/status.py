@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.plain_text import short
 from spark_sched.view import html, text
 
 #: Version of the document's layout. New fields do not change it.
@@ -375,10 +376,12 @@ class Status:
 
     def unknown_job(self, job: str) -> BadInputError:
         """The error for a job that is not here, with the names of those that are."""
-        names = sorted({each.name for each in self.jobs})
+        names = sorted({short(each.name) for each in self.jobs})
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         known = f"now there are {', '.join(names[:_MOST_NAMES])}{more}" if names else "there are no jobs now"
-        return BadInputError(f"job is {job!r}{did_you_mean(job, names)} but no such job is known: {known}")
+        return BadInputError(
+            f"job is {short(job)!r}{did_you_mean(job, names)} but no such job is known: {known}"
+        )
 
     def __str__(self) -> str:
         return text.of_status(self)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
+
+from spark_sched.plain_text import plain, short
 
 if TYPE_CHECKING:
     from spark_sched.view.status import JobStatus, Status
@@ -12,6 +15,9 @@ if TYPE_CHECKING:
 #: The columns of a table of jobs.
 COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "reason")
 
+
+#: Rows of a table for people: the whole document has all jobs.
+MOST_ROWS = 200
 
 _WOULD_HAVE = "would_have_"
 
@@ -121,8 +127,8 @@ def deadline_text(job: JobStatus, now_ms: int) -> str:
 
 def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
     """The job's cells under `COLUMNS`."""
-    return (
-        job.name,
+    cells = (
+        short(job.name),
         str(job.marks.priority),
         job.state_text,
         f"{job.tasks_done}/{job.tasks}" if job.tasks else "",
@@ -131,25 +137,42 @@ def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
         str(job.slots.waiting),
         end_text(job, now_ms),
         deadline_text(job, now_ms),
-        job.reason,
+        short(job.reason),
     )
+    return tuple(map(plain, cells))
+
+
+def shown_jobs(status: Status) -> tuple[Sequence[JobStatus], str | None]:
+    """The jobs that a table for people shows, and a line about the others, if there are any: first those that
+    run or wait, and of equal ones those that came first."""
+    if len(status.jobs) <= MOST_ROWS:
+        return status.jobs, None
+    chosen = sorted(status.jobs, key=lambda job: not (job.slots.running or job.slots.waiting))[:MOST_ROWS]
+    kept = {job.job for job in chosen}
+    shown = [job for job in status.jobs if job.job in kept]
+    return shown, f"and {len(status.jobs) - len(shown):,} more jobs: the JSON document has all of them"
 
 
 def head_lines(status: Status) -> list[str]:
     """The application, its mode where that is not the usual one, the planner and the plan."""
     mode = mode_line(status)
     lines = [application_line(status), *([] if mode is None else [mode])]
-    return [*lines, planner_line(status), plan_line(status)]
+    return list(map(plain, (*lines, planner_line(status), plan_line(status))))
 
 
 def of_status(status: Status) -> str:
     lines = head_lines(status)
-    if status.jobs:
-        lines += _table([COLUMNS, *(job_row(job, status.now_ms) for job in status.jobs)])
-    return "\n".join(lines)
+    jobs, more = shown_jobs(status)
+    if jobs:
+        lines += _table([COLUMNS, *(job_row(job, status.now_ms) for job in jobs)])
+    return "\n".join(chain(lines, filter(None, [more])))
 
 
 def of_job(job: JobStatus) -> str:
+    return "\n".join(map(plain, _lines(job)))
+
+
+def _lines(job: JobStatus) -> list[str]:
     slots, used = job.slots, job.slot_ms
     owner = f"user {job.marks.user or 'unknown'}, class {job.marks.job_class or 'none'}"
     now = f"{slots.running} run ({slots.copied} copies, {slots.pilot} pilots), {slots.held} held idle"
@@ -167,8 +190,7 @@ def of_job(job: JobStatus) -> str:
         f"  slot time: {so_far}, {lost}",
         f"  reason: {job.reason}",
     ]
-    lines += (f"  {clock(entry.at_ms)}  {entry.text}" for entry in job.story)
-    return "\n".join(lines)
+    return [*lines, *(f"  {clock(entry.at_ms)}  {entry.text}" for entry in job.story)]
 
 
 def _prospects(job: JobStatus) -> list[str]:

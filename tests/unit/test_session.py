@@ -92,7 +92,17 @@ def test_a_moment_is_sent_in_epoch_milliseconds(deadline):
         ),
         pytest.param({"isolation": 90}, "isolation is 90 but must be a number from 0 to 1", id="per cent"),
         pytest.param({"deadline": "15"}, "deadline is '15' but must be a time from now", id="no unit"),
-        pytest.param({"deadline": "1970-01-01T00:00:00Z"}, "deadline is '1970", id="a moment that is over"),
+        pytest.param(
+            {"deadline": "1970-01-01T00:00:00Z"},
+            "deadline is '1970-01-01T00:00:00Z', which is past: give a time from now",
+            id="a moment that is over",
+        ),
+        pytest.param(
+            {"deadline": 1795740000000},
+            "deadline is 1795740000000, which is more than 10 years ahead; a number counts seconds from now",
+            id="milliseconds since 1970",
+        ),
+        pytest.param({"deadline": "4000d"}, "'4000d', which is more than 10 years ahead: give", id="too far"),
         pytest.param({"deadline": "soon"}, "deadline is 'soon' but must be a time from now", id="no time"),
         pytest.param({"deadline": 0}, "deadline is 0 but must be a time from now above 0", id="no time left"),
         pytest.param({"deadline": float("nan")}, "deadline is nan but must be", id="no number"),

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spark_sched.plain_text import bounded
+
 #: The Thrift server runs a statement as a job group; this event has its user.
 THRIFT_START = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
 
@@ -103,7 +105,7 @@ def mark_of(
 
     def identity(key: str) -> str | None:
         value = properties.get(key)
-        return None if value is None or set_in_session(key) else str(value)
+        return None if value is None or set_in_session(key) else bounded(str(value))
 
     set_tags = set(origin.settings.get(_TAGS, "").split(","))
     tags = [tag for tag in str(properties.get(_TAGS) or "").split(",") if tag not in set_tags]
@@ -116,7 +118,7 @@ def mark_of(
     # 1. Who it is.
     group, execution = identity(_GROUP), identity(_EXECUTION)
     root = execution and (identity(_ROOT) or execution)
-    connect = next((m[1] for tag in tags if (m := _CONNECT_USER.fullmatch(tag))), None)
+    connect = next((bounded(m[1]) for tag in tags if (m := _CONNECT_USER.fullmatch(tag))), None)
     known = origin.user or connect or (users_of_groups or {}).get(str(group))
     users = None if known is None else _scope(known)
 
@@ -129,7 +131,10 @@ def mark_of(
     job_id, name = called.get("id"), called.get("name")
 
     # 3. Which job that makes it, the most specific first.
-    query, number = (properties.get(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    query, number = (
+        None if (value := properties.get(key)) is None else bounded(str(value))
+        for key in ("sql.streaming.queryId", "streaming.sql.batchId")
+    )
     batch = f"stream-{query}-{number}" if None not in (query, number) else None
     new = _marks_of_callback(batch, properties, own, origin.inherited)
     # A callback that sets a name alone leaves the id of the block in which the query began.
@@ -137,7 +142,7 @@ def mark_of(
     if batch is not None and not (new and (job_id or name)):
         key = batch
         described = _STREAM_NAME.fullmatch(str(properties.get("spark.job.description") or ""))
-        name = name or (described[1] if described else str(query))
+        name = name or (bounded(described[1]) if described else query)
     elif job_id is not None:
         key = f"mark-{whose}{job_id}"
     elif name is not None:
@@ -172,7 +177,7 @@ def _marks_of_callback(
 def _counting(marks: Mapping[str, str], allowed: str | None) -> dict[str, str]:
     """The marks that are not blank and that the limits allow."""
     counting = None if allowed is None else {field.strip() for field in allowed.split(",")}
-    stripped = {k: v.strip(_BLANKS) for k, v in marks.items()}
+    stripped = {k: bounded(v.strip(_BLANKS)) for k, v in marks.items()}
     return {k: v for k, v in stripped.items() if v and (counting is None or k in counting)}
 
 
@@ -187,5 +192,5 @@ def user_of_group(event: Mapping[str, Any]) -> tuple[str, str] | None:
     """The job group and the user of a `THRIFT_START` event that has both."""
     group, user = event.get("groupId"), event.get("userName")
     if isinstance(group, str) and isinstance(user, str) and group and user and user != "UNKNOWN":
-        return group, user
+        return bounded(group), bounded(user)
     return None

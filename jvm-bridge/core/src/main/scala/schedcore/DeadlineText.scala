@@ -6,11 +6,11 @@ import scala.util.matching.Regex.Match
 
 /** What the text of a deadline may be, wherever it comes from: SQL, a tag, a local property. */
 object DeadlineText {
-  val Wanted = "a time from now such as 15 min or 1h30m, an ISO time, or milliseconds since 1970"
+  val Wanted = "a time from now such as 15 min or 1h30m, an ISO time, or milliseconds since 1970, at most 10 years ahead"
 
-  private val Part = """(\d{1,15})\s*(ms|s|min|m|h|d)\s*""".r
-  private val UnitMs =
-    Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+  private val Part = """(\d{1,15})\s*(ms|minutes?|mins?|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)\s*""".r
+  /** Of a unit, by its first letter. */
+  private val UnitMs = Map('s' -> 1000L, 'm' -> 60000L, 'h' -> 3600000L, 'd' -> 86400000L)
 
   /**
    * Milliseconds since 1970; None for a text that is none of these.
@@ -29,7 +29,9 @@ object DeadlineText {
 
   // 2^53: what the planner reads exactly, and far from the end of a Long.
   private def lengthMs(text: String): Option[Long] =
-    partsOf(text).map(_.map(m => BigInt(m.group(1)) * UnitMs(m.group(2))).sum).filter(ms => ms > 0 && ms < BigInt(1L << 53)).map(_.toLong)
+    partsOf(text).map(_.map(m => BigInt(m.group(1)) * unitMs(m.group(2))).sum).filter(ms => ms > 0 && ms < BigInt(1L << 53)).map(_.toLong)
+
+  private def unitMs(unit: String): Long = if (unit == "ms") 1L else UnitMs(unit.head)
 
   /** All of a text that has nothing else. One pattern for many parts would take Java a stack as deep as a tenant's text is long. */
   private def partsOf(text: String): Option[Seq[Match]] = {

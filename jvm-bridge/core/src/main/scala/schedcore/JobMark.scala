@@ -35,8 +35,9 @@ final case class JobMark(
   /** With its deadline, if any, moved by this time. */
   def laterBy(ms: Long): JobMark = copy(deadlineMs = deadlineMs.map(_ + ms))
 
-  /** Whether people mean this job by a name, a key or an id. */
-  def isCalled(by: String): Boolean = name == by || key == by || key == JobMark.keyOf(by)
+  /** Whether its owner gave it this id; the key has the user, too, or the session, where the id is theirs. */
+  def hasId(id: String): Boolean =
+    (Seq("") ++ user.map(JobMark.ofUser) ++ session.map(JobMark.ofSession)).exists(whose => key == JobMark.keyOf(whose + id))
 }
 
 object JobMark {
@@ -65,6 +66,12 @@ object JobMark {
 
   // Spark's Thrift server makes each statement a job group of its own.
   private val RandomId: Regex = """\p{XDigit}{8}(?:-\p{XDigit}{4}){3}-\p{XDigit}{12}""".r
+
+  /** What comes before the id or name of a user's job. The length keeps keys of different pairs of user and id different. */
+  private def ofUser(user: String): String = s"${user.length}-$user-"
+
+  /** What comes before an id or name that a session has `SET` where its user is not known. */
+  private def ofSession(session: String): String = s"session-$session-"
 
   /** The key of the job that is marked with this id. */
   def keyOf(id: String): String = "mark-" + id
@@ -96,13 +103,15 @@ object JobMark {
     val sources = new MarkSources(property, origin)
     val warnings = Seq.newBuilder[MarkWarning]
     def limited(sentence: String): Unit = warnings += MarkWarning(sentence, limited = true)
-    def unknown(what: String, prefix: String, fields: Iterable[String]): Unit = fields.filterNot(Fields.contains).foreach { f =>
+    def unknown(what: String, prefix: String, fields: Iterable[String]): Unit = MarkBounds.unknown(fields.filterNot(Fields.contains)).foreach { f =>
       warnings += MarkWarning(s"unknown $what $prefix$f: ${MarkSources.hint(prefix, f)}", limited = false)
     }
     unknown("tag", TagPrefix, sources.tags.keys)
     unknown("local property", Prefix, names.collect { case name if name.startsWith(Prefix) => name.stripPrefix(Prefix) })
     sources.refused.foreach(key => limited(s"$key is SET in a SQL session, which says nothing of whose a job is: ignored"))
-    def sourced(field: String): Option[(String, MarkSource)] = sources(field).filter { case (text, _) =>
+    def sourced(field: String): Option[(String, MarkSource)] = sources(field).map { case (text, source) =>
+      MarkBounds.text(Prefix + field, text)(limited) -> source
+    }.filter { case (text, _) =>
       val counts = limits.marks.contains(field)
       if (!counts) limited(s"$Prefix$field is '$text' but spark.sched.limits.marks leaves it out: ignored")
       counts
@@ -132,9 +141,8 @@ object JobMark {
     }
     for (user <- known; text <- marked if text != user)
       limited(s"${Prefix}user is '$text' but $server says '$user': ignored")
-    // The length keeps keys of different pairs of user and id different.
-    val users = known.map(user => s"${user.length}-$user-")
-    val sessions = origin.session.map(id => s"session-$id-")
+    val users = known.map(ofUser)
+    val sessions = origin.session.map(ofSession)
 
     // 2. What it is called. Who gives an id or a name gives both.
     val (id, name, whose) = {
@@ -148,8 +156,9 @@ object JobMark {
     val bySetting = (id.isDefined || name.isDefined) && Seq("id", "name").flatMap(sources(_)).forall(_._2 == MarkSource.Setting)
 
     // 3. Which job that makes it, the most specific first: a mark inside a micro-batch, the batch, a mark, and so on.
-    val query = property(StreamingQuery).filter(_ => property(StreamingBatch).isDefined)
-    val batch = query.map(q => keyOfBatch(q, property(StreamingBatch).getOrElse("")))
+    val number = property(StreamingBatch).map(PlainText.bounded(_))
+    val query = property(StreamingQuery).filter(_ => number.isDefined).map(PlainText.bounded(_))
+    val batch = for (q <- query; n <- number) yield keyOfBatch(q, n)
     val (before, own) = (origin.inherited, sources.own)
     val stamped = batch.exists(property(InBatch).contains(_))
     def isNew(field: String): Boolean =
@@ -172,15 +181,15 @@ object JobMark {
     JobMark(
       key,
       name
-        .orElse(ofBatch.flatMap(_ => query).map(q => property(Description).collect { case StreamName(name) => name }.getOrElse(q)))
+        .orElse(ofBatch.flatMap(_ => query).map(q => property(Description).collect { case StreamName(name) => PlainText.bounded(name) }.getOrElse(q)))
         // The history cannot learn from a name that is used once.
         .orElse(ofGroup.filterNot(RandomId.matches)).getOrElse(key),
       known.orElse(marked),
-      parsed("priority", "a whole number")(_.toIntOption)
+      parsed("priority", s"a whole number from ${Int.MinValue} to ${Int.MaxValue}")(_.toIntOption)
         .map(capped("priority", limits.maxPriority, Settings.MaxPriority)(_)).getOrElse(math.min(0, limits.maxPriority)),
       parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1))
         .map(capped("isolation", limits.maxIsolation, Settings.MaxIsolation)(_)),
-      parsed("deadline", DeadlineText.Wanted)(DeadlineText.parse(_, nowMs)),
+      parsed("deadline", DeadlineText.Wanted)(DeadlineText.parse(_, nowMs).filter(MarkBounds.isNear(_, nowMs))),
       mark("class"),
       // A stream's sink may have no commit protocol that undoes a second write.
       copies.getOrElse(property(StreamingQuery).isEmpty),

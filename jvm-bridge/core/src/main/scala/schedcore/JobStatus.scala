@@ -171,6 +171,6 @@ object JobState {
   private def listed(names: Seq[String]): String = {
     val distinct = names.distinct
     val more = distinct.size - MostNames
-    distinct.take(MostNames).mkString(", ") + (if (more > 0) s" and $more more" else "")
+    PlainText.of(distinct.take(MostNames).mkString(", ")) + (if (more > 0) s" and $more more" else "")
   }
 }

@@ -113,7 +113,7 @@ object JobStories {
     private var moves = Map.empty[(String, String), Move] // of the second of the last one, by what stands around the number
 
     def tell(atMs: Long, text: String): Unit = {
-      val entry = StoryEntry(atMs, text)
+      val entry = StoryEntry(atMs, PlainText.of(text))
       if (first.size < MostFirst) first += entry
       else {
         latest += entry
@@ -126,10 +126,10 @@ object JobStories {
       val before = moves.get((what, where))
       val sum = slots + before.fold(0)(_.slots)
       val text = s"$what $sum slot${if (sum == 1) "" else "s"} $where"
-      val entry = before.map(_.entry).filter(old => replaced(old, old.copy(text = text))).fold {
+      val entry = before.map(_.entry).filter(old => replaced(old, old.copy(text = PlainText.of(text)))).fold {
         tell(atMs, text)
-        StoryEntry(atMs, text)
-      }(_.copy(text = text))
+        StoryEntry(atMs, PlainText.of(text))
+      }(_.copy(text = PlainText.of(text)))
       moves += (what, where) -> Move(entry, sum)
     }
 

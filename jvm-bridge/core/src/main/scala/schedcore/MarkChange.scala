@@ -34,7 +34,9 @@ object MarkChange {
     case "deadline" =>
       Try(DeadlineText.parse(text, nowMs)).toOption.flatten match {
         case None => Left(wrong(field, text, s"${DeadlineText.Wanted}, or $NoDeadline"))
-        case Some(at) if at <= nowMs => Left(wrong(field, text, "a moment in the future"))
+        case Some(at) if at <= nowMs => Left(refusal(s"$field is '${shown(text)}', which is past: it must be a moment in the future"))
+        case Some(at) if !MarkBounds.isNear(at, nowMs) =>
+          Left(refusal(s"$field is '${shown(text)}', which is more than ${MarkBounds.MostYears} years ahead: it must be nearer"))
         case at => Right(mark.copy(deadlineMs = at))
       }
   }
@@ -49,6 +51,7 @@ object MarkChange {
       of("isolation", level(before.isolation), level(after.isolation))).flatten.mkString(", ")
   }
 
-  private def wrong(field: String, text: String, wanted: String) = refusal(s"$field is '$text' but must be $wanted")
+  private def wrong(field: String, text: String, wanted: String) = refusal(s"$field is '${shown(text)}' but must be $wanted")
+  private def shown(text: String) = PlainText.short(text)
   private def refusal(sentence: String) = Refusal("bad_value", sentence)
 }

@@ -75,7 +75,7 @@ final class MarkSources(property: String => Option[String], origin: Origin) {
   val execution: Option[String] = identity(SqlExecutionId)
   val rootExecution: Option[String] = execution.map(id => identity(SqlRootId).getOrElse(id))
 
-  private def identity(key: String): Option[String] = property(key).filterNot(origin.holds(key, _))
+  private def identity(key: String): Option[String] = property(key).filterNot(origin.holds(key, _)).map(PlainText.bounded(_))
 
   /** Keys whose values are ignored since a session's settings gave them. */
   def refused: Seq[String] = (if (setTags.nonEmpty) Seq(Tags) else Nil) ++
@@ -120,10 +120,10 @@ object MarkSources {
   def tagsOf(text: String): Seq[String] = text.split(',').toSeq.filter(_.nonEmpty)
 
   /** The user that Spark Connect names in a tag of its own, which is before a client's. */
-  def connectUserOf(tags: Iterable[String]): Option[String] = tags.collectFirst { case ConnectUser(name) => name }
+  def connectUserOf(tags: Iterable[String]): Option[String] = tags.collectFirst { case ConnectUser(name) => PlainText.bounded(name) }
 
   /** The ids of the blocks that a Spark Connect client says are over. A client has no other way to say so. */
-  def endedBlocks(tags: Iterable[String]): Seq[String] = tags.collect { case Tag("ended", id) => id.trim }.filter(_.nonEmpty).toSeq
+  def endedBlocks(tags: Iterable[String]): Seq[String] = tags.collect { case Tag("ended", id) => id.trim }.filter(_.nonEmpty).map(PlainText.bounded(_)).toSeq
 
   /** The sessions that tags name. */
   def sessionsOf(tags: Iterable[String]): Set[String] = tags.collect { case SessionTag(id) => id }.toSet

@@ -164,7 +164,7 @@ object Plan {
       if (!n.isIntegralNumber || n.asLong < 0) throw BadValue(s"victims has $n, not a whole number from 0") else n.asLong
     }.toIndexedSeq,
     powerful = flag(job, "powerful"),
-    reason = job.path("reason").asText(""))
+    reason = PlainText.shown(job.path("reason").asText("")))
 
   private def readReservation(rule: JsonNode): Option[ReservationRule] = Option.when(rule.isObject)(ReservationRule(
     number(rule, "isolation", 0.0, 1.0),

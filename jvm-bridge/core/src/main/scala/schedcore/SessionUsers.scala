@@ -8,7 +8,9 @@ final class SessionUsers {
   private val ofGroups = mutable.LinkedHashMap.empty[String, String]
 
   /** A server runs a job group for this user. */
-  def groupStarted(group: String, user: String): Unit = synchronized(SessionUsers.put(ofGroups, group, user))
+  def groupStarted(group: String, user: String): Unit = synchronized {
+    SessionUsers.put(ofGroups, PlainText.bounded(group), PlainText.bounded(user))
+  }
 
   def ofGroup(group: String): Option[String] = synchronized(ofGroups.get(group))
 
@@ -22,8 +24,9 @@ final class SessionUsers {
   /** Evidence of whose a session is. @return whose it is */
   def learned(session: String, user: String): String = synchronized {
     of(session).getOrElse {
-      SessionUsers.put(ofSessions, session, user)
-      user
+      val bounded = PlainText.bounded(user)
+      SessionUsers.put(ofSessions, session, bounded)
+      bounded
     }
   }
 }

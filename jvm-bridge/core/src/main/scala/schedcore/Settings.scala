@@ -21,7 +21,9 @@ final case class Settings(
     packs: Boolean,
     headroom: Double,
     mode: String = Modes.On,
-    steeringEnabled: Boolean = true)
+    steeringEnabled: Boolean = true,
+    uiHosts: Set[String] = Set.empty,
+    jobsPerUser: Int = Settings.JobsPerUser.default.toInt)
 
 /** Text that no log and no message shows. */
 final class Secret(val text: String) {
@@ -95,8 +97,10 @@ object Settings {
   val MaxPriority = Key("spark.sched.limits.maxPriority", "2147483647")
   val MaxIsolation = Key("spark.sched.limits.maxIsolation", "1.0")
   val Marks = Key("spark.sched.limits.marks", "id,name,user,priority,deadline,isolation,class,copies")
+  val JobsPerUser = Key("spark.sched.limits.jobsPerUser", "1000")
   val Mode = Key("spark.sched.mode", "on")
   val SteeringEnabled = Key("spark.sched.steering.enabled", "true")
+  val UiHosts = Key("spark.sched.ui.hosts", "")
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
@@ -105,8 +109,8 @@ object Settings {
     CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlacementHeadroom,
     PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy, PlannerSolver, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
-    QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Mode, SteeringEnabled,
-    Seed)
+    QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, JobsPerUser, Mode, SteeringEnabled,
+    UiHosts, Seed)
 
   /** Settings that only the planner can check: valid names and URLs depend on the packages in its environment. */
   private val Judged = Seq(PlannerPolicy, PlannerSolver, HistoryPath)
@@ -157,7 +161,9 @@ object Settings {
       packs = read.oneOf(Placement, Seq("spread", "pack")) == "pack",
       headroom = read.within(PlacementHeadroom, 0.0, 0.9),
       mode = read.oneOf(Mode, Modes.All),
-      steeringEnabled = read.flag(SteeringEnabled))
+      steeringEnabled = read.flag(SteeringEnabled),
+      uiHosts = read.hosts(UiHosts),
+      jobsPerUser = read.integer(JobsPerUser, 1, JobCrowds.Most))
   }
 
   // The user's part of a URL, or a parameter that is called so.
@@ -196,6 +202,14 @@ object Settings {
       val given = text(key).split(',').map(_.trim).filter(_.nonEmpty).toSeq
       given.find(!known.contains(_)).foreach(word => throw new BadSetting(
         s"${key.name} has '$word' but must be some of ${known.mkString(", ")} with commas between them."))
+      given.toSet
+    }
+
+    /** Names or addresses of hosts, with commas between them. */
+    def hosts(key: Key): Set[String] = {
+      val given = text(key).split(',').map(_.trim).filter(_.nonEmpty).toSeq
+      given.find(!TrustedHosts.isName(_)).foreach(word => throw new BadSetting(
+        s"${key.name} has '$word' but must be names or addresses of hosts without a scheme or port, with commas between them."))
       given.toSet
     }
 

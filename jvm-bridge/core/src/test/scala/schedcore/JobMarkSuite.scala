@@ -93,7 +93,7 @@ final class JobMarkSuite extends AnyFunSuite {
     assert(m.warnings.forall(!_.limited))
     assert(m.warnings.map(_.sentence).toSet === Set(
       s"unknown tag sched:colour: it must be one of ${JobMark.Fields.map("sched:" + _).mkString(", ")}",
-      "spark.sched.job.priority is 'high' but must be a whole number",
+      "spark.sched.job.priority is 'high' but must be a whole number from -2147483648 to 2147483647",
       "spark.sched.job.isolation is '2' but must be a number from 0 to 1",
       s"spark.sched.job.deadline is 'soon' but must be ${DeadlineText.Wanted}",
       "spark.sched.job.copies is 'no' but must be auto or never"))

@@ -20,7 +20,9 @@ final class MarkChangeSuite extends AnyFunSuite {
     assert(sentence("priority" -> "high").startsWith("priority is 'high' but must be a whole number"))
     assert(sentence("isolation" -> "2") === "isolation is '2' but must be a number from 0 to 1, or default")
     assert(sentence("deadline" -> "soon").startsWith("deadline is 'soon' but must be a time from now"))
-    assert(sentence("deadline" -> "500") === "deadline is '500' but must be a moment in the future")
+    assert(sentence("deadline" -> "500") === "deadline is '500', which is past: it must be a moment in the future")
+    assert(sentence("deadline" -> "4000d") === "deadline is '4000d', which is more than 10 years ahead: it must be nearer")
+    assert(sentence("priority" -> "9" * 1000).length < 400)
     assert(sentence() === "no change was given: give at least one of priority, deadline, isolation")
   }
 

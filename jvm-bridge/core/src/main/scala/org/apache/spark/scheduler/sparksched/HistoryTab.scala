@@ -9,7 +9,7 @@ import scala.xml.Node
 import com.fasterxml.jackson.databind.JsonNode
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
-import schedcore.{JobFacts, LedgerCounts, SlotTimes, StatusRows}
+import schedcore.{CalledJobs, JobFacts, JobMark, LedgerCounts, SlotTimes, StatusRows}
 
 /** The tab "Scheduling" of an application that is over, from its event log. */
 private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries) extends SparkUITab(ui, StatusTab.Prefix) {
@@ -35,7 +35,7 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
       last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toSeq) { c =>
         <tr><td>{LedgerCounts.label(c.getKey)}</td><td>{c.getValue.asLong}</td></tr>
       })
-    UIUtils.headerSparkPage(request, "Scheduling", content, tab)
+    PlainPage.rendered(request, "Scheduling", tab)(content)
   }
 
   private def section[A](title: String, columns: Seq[String], rows: Seq[A])(row: A => Seq[Node]): Seq[Node] =
@@ -98,10 +98,11 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val name = QueryString.value(request, "name").getOrElse("")
-    val jobs = history.of("job").map(_.body).filter(one => text(one, "job") == name || text(one, "name") == name)
+    val jobs = CalledJobs.first(history.of("job").map(_.body))(
+      text(_, "job") == name, text(_, "job") == JobMark.keyOf(name), text(_, "name") == name)
     val content: Seq[Node] =
       if (jobs.isEmpty) <p>The event log has no such job.</p> else jobs.takeRight(MostStories).reverse.flatMap(story)
-    UIUtils.headerSparkPage(request, s"Story of ${jobs.lastOption.fold(name)(text(_, "name"))}", content, tab)
+    PlainPage.rendered(request, s"Story of ${jobs.lastOption.fold(name)(text(_, "name"))}", tab)(content)
   }
 
   private def story(one: JsonNode): Seq[Node] = {

@@ -3,7 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import scala.collection.mutable
 
 import org.apache.spark.internal.Logging
-import schedcore.JobMark
+import schedcore.{JobMark, PlainText}
 
 /** Marks that do not count as given: counted for each job, each sentence logged once. Used under the scheduler's lock only. */
 private[sparksched] final class MarkWarnings extends Logging {
@@ -19,7 +19,7 @@ private[sparksched] final class MarkWarnings extends Logging {
   def log(mark: JobMark): Unit = mark.warnings.foreach { w =>
     if (logged.add(w.sentence)) {
       // What people typed must not look like further lines.
-      logWarning(s"spark_sched: ${w.sentence.replaceAll("\\p{Cntrl}", " ")}")
+      logWarning(PlainText.of(s"spark_sched: ${w.sentence}"))
       if (logged.size > MarkWarnings.MostLogged) logged -= logged.head
     }
   }

@@ -37,6 +37,7 @@ private[sparksched] final class Registry(
   private val sqlMarks = new SqlMarks
   private val orders = new Orders(settings.mode)
   private val heldIdle = new HeldIdleSums(Registry.MostOwners)
+  private val crowds = new JobCrowds(settings.jobsPerUser)
   private var arrivals = 0
   /** What happened to each job, for people. */
   val stories = new JobStories
@@ -75,13 +76,15 @@ private[sparksched] final class Registry(
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
   def stageStarted(
-      mark: JobMark, plans: PlanBook, sparkJobId: Int, stage: String, name: String, tasks: Int, outlook: DagOutlook,
+      marked: JobMark, plans: PlanBook, sparkJobId: Int, stage: String, callSite: String, tasks: Int, outlook: DagOutlook,
       barrier: Boolean, restartable: Boolean, shape: TaskShape, pool: Option[PoolShare], property: String => Option[String],
       nowMs: Long): StagePlace = {
+    val mark = admitted(marked, sparkJobId)
+    val name = PlainText.short(callSite) // a program may call its stages what it likes
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     mark.session.foreach(sqlMarks.ran(_, mark.key))
     warnings.log(mark)
-    property(JobMark.Prefix + "id").foreach(used)
+    property(JobMark.Prefix + "id").foreach(id => used(PlainText.bounded(id)))
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     if (job.pool != pool) {
       job.pool = pool
@@ -111,9 +114,16 @@ private[sparksched] final class Registry(
     StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline, last = last)
   }
 
-  private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
+  /** The mark under which the Spark job counts: its own, or that of the job which has what is too much. */
+  private def admitted(marked: JobMark, sparkJob: Int): JobMark = {
     // The history identifies jobs by user and name; without a marked user it is the application's.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
+    if (jobs.contains(mark.key)) mark
+    else sparkJobs.jobOf(sparkJob).filter(JobCrowds.isRest).flatMap(jobs.get(_)).fold(crowds.admitted(mark))(_.mark)
+  }
+
+  private def startJob(mark: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
+    crowds.began(mark)
     warnings.count(mark)
     mark.series.foreach { series =>
       seriesEnded(series, nowMs)
@@ -175,11 +185,11 @@ private[sparksched] final class Registry(
 
   /** The owner of a mark says that its block is over. @return whether any stage had it */
   def markEnded(id: String, nowMs: Long): Boolean = {
-    val key = JobMark.keyOf(id)
+    val key = JobMark.keyOf(PlainText.bounded(id))
     overMarks += key
     if (overMarks.size > Registry.MostOverMarks) overMarks -= overMarks.head
     jobEnded(key, "ended", nowMs)
-    usedMarks.remove(id)
+    usedMarks.remove(PlainText.bounded(id))
   }
 
   private def used(id: String): Unit = if (usedMarks.add(id) && usedMarks.size > Registry.MostOverMarks) usedMarks -= usedMarks.head
@@ -235,6 +245,7 @@ private[sparksched] final class Registry(
   private def forget(job: RegisteredJob, outcome: String, nowMs: Long): Unit = {
     val key = job.mark.key
     jobs -= key
+    crowds.ended(job.mark)
     orders.jobEnded(key)
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
     sparkJobs.forget(job.actions.sparkJobs)
@@ -360,8 +371,8 @@ private[sparksched] final class Registry(
   }
 
   // ---- what operators change -----------------------------------------------------------------------------------
-  /** Marks of the jobs that have this name, key or id. */
-  def marksOf(job: String): Seq[JobMark] = jobs.valuesIterator.map(_.mark).filter(_.isCalled(job)).toSeq
+  /** Marks of the jobs that people mean by a key, an id or a name. */
+  def marksOf(job: String): Seq[JobMark] = CalledJobs.of(jobs.values.map(_.mark), job)(identity)
   def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toSeq.distinct
   def isOnHold(job: String): Boolean = orders.isOnHold(job)
   def hasStages(job: String): Boolean = jobs.get(job).exists(_.stages.nonEmpty)

@@ -43,7 +43,7 @@ private[spark] final class SchedTaskScheduler(
   /** What operators change. */
   val steering: Steering = new Steering(
     this, context, registry, new PlannerSwitch(() => planner.replace(), () => planner.start()))
-  private val views = new StatusViews(context, status, steering)
+  private val views = new StatusViews(context, settings, status, steering)
 
   /** Whether anything but Spark's own scheduling applies. */
   def enforcing: Boolean = steering.enforcing

@@ -7,6 +7,7 @@ private[sparksched] final class SparkJobs {
   private val jobs = mutable.HashMap.empty[Int, String]
   private var missing = Set.empty[Int] // that the DAG scheduler did not know when `lost` was last called
 
+  def jobOf(sparkJob: Int): Option[String] = jobs.get(sparkJob)
   def began(sparkJob: Int, job: String): Unit = jobs(sparkJob) = job
   def ended(sparkJob: Int): Option[String] = jobs.remove(sparkJob)
   def forget(sparkJobs: Iterable[Int]): Unit = jobs --= sparkJobs

@@ -10,24 +10,29 @@ import org.apache.spark.ui.SparkUI
 import schedcore.StatusDocument
 
 /**
- * The status document under the Spark UI: `status`, and `jobs/NAME` or `jobs?name=NAME` for those of one name.
+ * The status document under the Spark UI: `status`, and `jobs/NAME` or `jobs?name=NAME` for those of a key, an id or a name.
  *
- * The UI gives every handler its own filters, the check of the view ACLs among them. A job that nobody knows is answered
+ * The UI gives every handler its own filters, the check of the view ACLs among them. [[UiAccess]] checks the host. A job that nobody knows is answered
  * with status 404 and a document without jobs.
  */
-private[sparksched] class StatusServlet(source: StatusSource) extends HttpServlet with Logging {
+private[sparksched] class StatusServlet(source: StatusSource, access: UiAccess) extends HttpServlet with Logging {
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
-    try Option(request.getPathInfo).getOrElse("") match {
+    try access.refusalToRead(request).fold(read(request, response)) { refused =>
+      send(response, HttpServletResponse.SC_FORBIDDEN, "application/json", SteeringServlet.answer(Left(refused)).getBytes(UTF_8))
+    } catch {
+      case NonFatal(thrown) =>
+        logWarning("spark_sched: the status could not be written", thrown)
+        response.sendError(HttpServletResponse.SC_INTERNAL_SERVER_ERROR)
+    }
+
+  private def read(request: HttpServletRequest, response: HttpServletResponse): Unit =
+    Option(request.getPathInfo).getOrElse("") match {
       case "/status" => answer(response, HttpServletResponse.SC_OK, source.document)
       case "/jobs" =>
         QueryString.value(request, "name").fold(response.sendError(HttpServletResponse.SC_NOT_FOUND))(answerJob(response, _))
       case path if path.startsWith("/jobs/") => answerJob(response, path.stripPrefix("/jobs/"))
       case _ => response.sendError(HttpServletResponse.SC_NOT_FOUND)
-    } catch {
-      case NonFatal(thrown) =>
-        logWarning("spark_sched: the status could not be written", thrown)
-        response.sendError(HttpServletResponse.SC_INTERNAL_SERVER_ERROR)
     }
 
   private def answerJob(response: HttpServletResponse, name: String): Unit = {

@@ -31,10 +31,10 @@ private[sparksched] final class StatusSource(
   def document: StatusDocument = made(withStories = false)(_.jobs)
 
   /**
-   * The document with the jobs of this name, key or id and their stories, those that ended lately included; it has no jobs where
-   * there are none.
+   * The document with the job of this key, or else those of this id or name, and their stories, those that ended lately included;
+   * it has no jobs where there are none.
    */
-  def documentOf(job: String): StatusDocument = made(withStories = true)(c => (c.ended ++ c.jobs).filter(_.mark.isCalled(job)))
+  def documentOf(job: String): StatusDocument = made(withStories = true)(c => CalledJobs.of(c.ended ++ c.jobs, job)(_.mark))
 
   @volatile private var book: Option[EventLogBook] = None
 

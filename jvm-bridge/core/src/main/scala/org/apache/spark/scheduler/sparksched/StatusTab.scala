@@ -34,17 +34,18 @@ private[sparksched] object StatusTab extends Logging {
 private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: SteeringButtons) extends WebUIPage("") {
   import StatusCells._
 
-  override def render(request: HttpServletRequest): Seq[Node] = {
+  override def render(request: HttpServletRequest): Seq[Node] =
+    PlainPage.rendered(request, "Scheduling", tab, buttons.access.refusalToRead(request))(content(request))
+
+  private def content(request: HttpServletRequest): Seq[Node] = {
     val document = source.document
     val json = UIUtils.prependBaseUri(request, tab.basePath, s"${StatusServlet.Path}/status")
     val columns = if (buttons.shownTo(request)) JobColumns :+ "Change" else JobColumns
-    val content =
-      facts(lines(document)) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
+    facts(lines(document)) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
       section("Jobs", columns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
       TimelineView.section(request, tab.basePath, document.executors, source.timeline, document.nowMs) ++
       section("Executors", ExecutorColumns, document.executors, StatusRows.executors(document.executors), json)(executor) ++
       section("Counters", CounterColumns, document.counters, document.counters.toSeq.sorted, json)(counter)
-    UIUtils.headerSparkPage(request, "Scheduling", content, tab)
   }
 
   private def section[A](title: String, columns: Seq[String], all: Iterable[Any], shown: Seq[A], json: String)(
@@ -66,7 +67,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
       <td>{job.state.text}</td>
       <td>{job.reason}</td>
       <td class="progress-cell" style="min-width: 10em" sorttable_customkey={job.tasksDone.toString}
-        title={job.stages.map(stageText).mkString("\n")}>{progress(job)}</td>
+        title={job.stages.map(s => PlainText.of(stageText(s))).mkString("\n")}>{progress(job)}</td>
       <td>{job.runningSlots}</td>
       <td>{job.heldSlots}</td>
       <td>{job.waitingSlots}</td>
@@ -103,14 +104,17 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val name = QueryString.value(request, "name").getOrElse("")
-    val document = source.documentOf(name)
-    val content: Seq[Node] =
-      if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
-      else buttons.script(request, tab.basePath) ++ document.jobs.reverse.flatMap { job =>
-        story(job, document, if (job.outcome.isEmpty && buttons.shownTo(request)) buttons.allOf(job) else Nil)
-      }
-    UIUtils.headerSparkPage(request, s"Story of ${document.jobs.lastOption.fold(name)(_.mark.name)}", content, tab)
+    val refused = buttons.access.refusalToRead(request)
+    lazy val document = source.documentOf(name)
+    val title = if (refused.isDefined) name else document.jobs.lastOption.fold(name)(_.mark.name)
+    PlainPage.rendered(request, s"Story of $title", tab, refused)(content(request, document))
   }
+
+  private def content(request: HttpServletRequest, document: StatusDocument): Seq[Node] =
+    if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
+    else buttons.script(request, tab.basePath) ++ document.jobs.reverse.flatMap { job =>
+      story(job, document, if (job.outcome.isEmpty && buttons.shownTo(request)) buttons.allOf(job) else Nil)
+    }
 
   private def story(job: JobFacts, document: StatusDocument, change: Seq[Node]): Seq[Node] = {
     val about = Seq(

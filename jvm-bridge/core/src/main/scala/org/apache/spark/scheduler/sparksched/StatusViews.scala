@@ -1,18 +1,17 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import org.apache.spark.internal.config.UI.UI_KILL_ENABLED
 import org.apache.spark.util.Utils
-import schedcore.{EventLogBook, LogEntry}
+import schedcore.{EventLogBook, LogEntry, Settings}
 
 /** Where the status of a live application is shown. An application is better off without a view than without a scheduler. */
-private[sparksched] final class StatusViews(context: SparkContext, status: StatusSource, steering: Steering) {
+private[sparksched] final class StatusViews(
+    context: SparkContext, settings: Settings, status: StatusSource, steering: Steering) {
 
   def attach(): Unit = context.ui.foreach { ui =>
-    val allowed = steering.overNetwork && context.conf.get(UI_KILL_ENABLED)
-    val mayModify: String => Boolean = ui.securityManager.checkModifyPermissions
-    Utils.tryLogNonFatalError(StatusServlet.attach(ui, new SteeringServlet(status, steering, allowed, mayModify)))
-    StatusTab.attach(ui, status, new SteeringButtons(allowed, mayModify))
+    val access = UiAccess.of(context, ui.securityManager, settings)
+    Utils.tryLogNonFatalError(StatusServlet.attach(ui, new SteeringServlet(status, steering, access)))
+    StatusTab.attach(ui, status, new SteeringButtons(access))
   }
 
   /** The application has its id, which metrics are named by, and writes its event log if it has one. */

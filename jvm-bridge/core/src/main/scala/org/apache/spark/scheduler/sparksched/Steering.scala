@@ -39,21 +39,19 @@ private[sparksched] final class Steering(
   /** Whether an operator lets no job hold slots. */
   def reservationsPaused: Boolean = switches.reservationsPaused
 
-  /** Whether the settings let anybody change anything over the network. */
-  def overNetwork: Boolean = scheduler.settings.steeringEnabled
-
   /**
    * @param action one of [[Steering.Actions]]
    * @param given its arguments as text, by name
-   * @param by who asks for it
+   * @param asker who asks for it
    * @return what was changed, in a sentence
    */
-  def steer(action: String, given: Map[String, String], by: String): Either[Refusal, String] = {
+  def steer(action: String, given: Map[String, String], asker: String): Either[Refusal, String] = {
+    val by = PlainText.shown(asker)
     val takes = Actions.getOrElse(action, Nil)
     val needed = Required.filter(takes.contains)
     if (!Actions.contains(action))
-      Left(bad(s"action is '$action' but must be one of ${Actions.keys.toSeq.sorted.mkString(", ")}"))
-    else given.keys.find(!takes.contains(_)).map(key => bad(s"unknown argument '$key' of $action: it takes ${listed(takes)}"))
+      Left(bad(s"action is '${PlainText.short(action)}' but must be one of ${Actions.keys.toSeq.sorted.mkString(", ")}"))
+    else given.keys.find(!takes.contains(_)).map(key => bad(s"unknown argument '${PlainText.short(key)}' of $action: it takes ${listed(takes)}"))
       .orElse(needed.find(!given.contains(_)).map(key => bad(s"$action needs the argument '$key'")))
       .fold(obey(action, given, by))(Left(_))
   }
@@ -94,7 +92,7 @@ private[sparksched] final class Steering(
 
   private def cancel(job: String, by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
     val running = registry.sparkJobsOf(mark.key)
-    if (running.isEmpty) Left(Refusal("nothing_to_do", s"job is '$job', which runs no Spark job now: there is nothing to cancel"))
+    if (running.isEmpty) Left(Refusal("nothing_to_do", s"job is '${PlainText.short(job)}', which runs no Spark job now: there is nothing to cancel"))
     else {
       registry.cancelled(mark.key)
       val told = Event.JobCancelled(nowMs, mark.key, by)
@@ -120,21 +118,25 @@ private[sparksched] final class Steering(
     scheduler.steered[Either[Refusal, A]](Left(NotScheduling)) { nowMs =>
       registry.marksOf(job) match {
         case Seq(mark) => change(mark, nowMs)
-        case Seq() => Left(Refusal("unknown_job", s"job is '$job' but no such job is known: ${known(registry.names)}"))
+        case Seq() =>
+          Left(Refusal("unknown_job", s"job is '${PlainText.short(job)}' but no such job is known: ${known(registry.names)}"))
         case several => Left(Refusal("ambiguous_job",
-          s"job is '$job' but ${several.size} jobs have this name: give one of the keys ${several.map(_.key).mkString(", ")}"))
+          s"job is '${PlainText.short(job)}' but ${several.size} jobs have this name: give one of the keys ${some(several.map(_.key))}"))
       }
     }
 
   private def known(names: Seq[String]): String =
     if (names.isEmpty) "there are no jobs now"
-    else s"now there are ${listed(names.take(MostNames))}${if (names.size > MostNames) s" and ${names.size - MostNames} more" else ""}"
+    else s"now there are ${some(names)}"
+
+  private def some(names: Seq[String]): String =
+    listed(names.take(MostNames)) + (if (names.size > MostNames) s" and ${names.size - MostNames} more" else "")
 
   /** @param told what the planner is told of it */
   private def noted(mark: JobMark, nowMs: Long, by: String, what: String, told: Option[Event]): Unit = {
     registry.stories.tell(mark.key, nowMs, s"$what, by $by")
     audit(by, s"job ${mark.name} (${mark.key}): $what")
-    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), s"job ${mark.name}: $what", told))
+    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), PlainText.of(s"job ${mark.name}: $what"), told))
   }
 
   // ---- all jobs ------------------------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ private[sparksched] final class Steering(
   /** The planner that runs judges the name, as it knows other packages' policies and their options. */
   private def switchPolicy(name: String, by: String): Either[Refusal, String] =
     if (!scheduler.settings.planner.enabled)
-      Left(Refusal("no_planner", s"policy is '$name' but ${Settings.PlannerEnabled.name} is false: no planner runs"))
+      Left(Refusal("no_planner", s"policy is '${PlainText.short(name)}' but ${Settings.PlannerEnabled.name} is false: no planner runs"))
     else if (name == policy) Right(s"the policy is $name already: nothing was changed")
     else judged(name).flatMap { _ =>
       val said = switch(by, s"the policy is $name")(_.copy(policy = name))
@@ -160,14 +162,14 @@ private[sparksched] final class Steering(
     val question = mapper.createObjectNode().put("ask", "policy").put("name", name).toString
     scheduler.books.questions.ask(question, JudgeMs) match {
       case None => Left(Refusal("no_planner",
-        s"policy is '$name' but the planner did not answer within ${JudgeMs / 1000} s: it may be starting or busy, so try again"))
+        s"policy is '${PlainText.short(name)}' but the planner did not answer within ${JudgeMs / 1000} s: it may be starting or busy, so try again"))
       case Some(answer) =>
         Option(mapper.readTree(answer).get("error")).map(why => bad(why.asText)).toLeft(())
     }
   }
 
   private def switchMode(name: String, by: String): Either[Refusal, String] =
-    if (!Modes.All.contains(name)) Left(bad(s"mode is '$name' but must be one of ${listed(Modes.All)}"))
+    if (!Modes.All.contains(name)) Left(bad(s"mode is '${PlainText.short(name)}' but must be one of ${listed(Modes.All)}"))
     else {
       val said = switch(by, s"the mode is $name")(_.copy(mode = name))
       if (name != Modes.Off && scheduler.settings.planner.enabled) planner.start()
@@ -197,8 +199,7 @@ private[sparksched] final class Steering(
     }
 
   /** A warning, so that logs of every usual level have it. What people typed must not look like further lines. */
-  private def audit(by: String, what: String): Unit =
-    logWarning(s"spark_sched audit: $by: ${what.replaceAll("\\p{Cntrl}", " ")}")
+  private def audit(by: String, what: String): Unit = logWarning(PlainText.of(s"spark_sched audit: $by: $what"))
 }
 
 private[sparksched] object Steering {

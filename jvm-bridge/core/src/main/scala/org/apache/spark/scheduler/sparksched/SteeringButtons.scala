@@ -5,19 +5,16 @@ import scala.xml.{Attribute, Elem, MetaData, Node, Null, Text}
 import com.fasterxml.jackson.databind.ObjectMapper
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.UIUtils
-import schedcore.{JobFacts, Modes, StatusDocument}
+import schedcore.{JobFacts, Modes, PlainText, StatusDocument}
 
 /**
  * Buttons of the tab "Scheduling", which post changes to [[SteeringServlet]]. It decides who may change what; a page only
  * spares others the sight of buttons that would be refused.
- *
- * @param allowed whether anything may be changed over the network
- * @param mayModify whether a user is in the modify ACLs
  */
-private[sparksched] final class SteeringButtons(allowed: Boolean, mayModify: String => Boolean) {
+private[sparksched] final class SteeringButtons(val access: UiAccess) {
   import SteeringButtons._
 
-  def shownTo(request: HttpServletRequest): Boolean = allowed && mayModify(request.getRemoteUser)
+  def shownTo(request: HttpServletRequest): Boolean = access.refusalOf(request.getRemoteUser).isEmpty
 
   /** Where answers are shown, and the script, which no page needs to have twice. */
   def script(request: HttpServletRequest, basePath: String): Seq[Node] =
@@ -48,7 +45,7 @@ private[sparksched] final class SteeringButtons(allowed: Boolean, mayModify: Str
     val (text, action) = if (job.onHold) ("resume", "resume") else ("hold", "hold")
     val which = "job" -> job.mark.key
     <span class="text-nowrap">{button(text, action, which)} {
-      button("cancel", "cancel", which) % confirm(s"Cancel the running Spark jobs of ${job.mark.name}?")
+      button("cancel", "cancel", which) % confirm(s"Cancel the running Spark jobs of ${PlainText.of(job.mark.name)}?")
     }</span>
   }
 
@@ -56,7 +53,7 @@ private[sparksched] final class SteeringButtons(allowed: Boolean, mayModify: Str
   def allOf(job: JobFacts): Seq[Node] = {
     val which = "job" -> job.mark.key
     <p>{of(job)} {
-      button("end", "end", which) % confirm(s"End ${job.mark.name}? It holds no slots from then on.")
+      button("end", "end", which) % confirm(s"End ${PlainText.of(job.mark.name)}? It holds no slots from then on.")
     } {
       form(
         button("set", "set", which), Input("priority", s"priority ${job.mark.priority}", "priority"),

@@ -9,19 +9,16 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
-import schedcore.Refusal
+import schedcore.{PlainText, Refusal}
 
 /**
  * The status document, and changes: `POST steer/ACTION` with a JSON object of arguments; and the scripts of the tab.
  *
- * Changes are open to whom Spark shows its kill links: where `allowed`, to those whom the modify ACLs let in. A page of another
- * site can make a browser send a form with this user's cookies, but no header of its own, so one is demanded.
- *
- * @param allowed whether anything may be changed over the network
- * @param mayModify whether a user is in the modify ACLs
+ * Changes are open to those whom [[UiAccess]] lets in. A page of another site can make a browser send a form with this user's
+ * cookies, but no header of its own, so one is demanded.
  */
-private[sparksched] final class SteeringServlet(
-    source: StatusSource, steering: Steering, allowed: Boolean, mayModify: String => Boolean) extends StatusServlet(source) {
+private[sparksched] final class SteeringServlet(source: StatusSource, steering: Steering, access: UiAccess)
+    extends StatusServlet(source, access) {
   import SteeringServlet._
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
@@ -29,20 +26,20 @@ private[sparksched] final class SteeringServlet(
 
   override def doPost(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val path = Option(request.getPathInfo).getOrElse("")
-    val user = request.getRemoteUser
-    val done: Either[Refusal, String] =
-      if (!path.startsWith(Steer)) Left(Refusal("unknown_path", s"nothing can be changed at '$path': use $Steer and an action"))
-      else if (!allowed) Left(Refusal("not_allowed", "spark.sched.steering.enabled or spark.ui.killEnabled is false: nothing can be changed here"))
-      else if (request.getHeader(Header) == null) Left(Refusal("not_allowed", s"the header $Header is missing: send it with any value"))
-      else if (!mayModify(user))
-        Left(Refusal("not_allowed", s"user ${Option(user).getOrElse("nobody")} may not change the application: ask to be added to spark.modify.acls"))
-      else
+    val refused =
+      if (!path.startsWith(Steer)) Some(Refusal("unknown_path", s"nothing can be changed at '$path': use $Steer and an action"))
+      else access.refusalToChange(request)
+        .orElse(Option.when(request.getHeader(Header) == null)(Refusal("not_allowed", s"the header $Header is missing: send it with any value")))
+    val done: Either[Refusal, String] = refused match {
+      case Some(refusal) => Left(refusal)
+      case None =>
         try arguments(request).flatMap(steering.steer(path.stripPrefix(Steer), _, who(request)))
         catch {
           case NonFatal(thrown) =>
             logWarning("spark_sched: a requested change failed", thrown)
             Left(Refusal("failed", s"it failed: ${thrown.getMessage}"))
         }
+    }
     val status = done.fold(refused => Status.getOrElse(refused.code, HttpServletResponse.SC_CONFLICT), _ => HttpServletResponse.SC_OK)
     send(response, status, "application/json", answer(done).getBytes(UTF_8))
   }
@@ -70,6 +67,8 @@ private[sparksched] object SteeringServlet {
   val Script = "/steering.js"
   private val Form = "application/x-www-form-urlencoded"
   private val MostBytes = 1 << 16
+  // Ten names and the sentence around them.
+  private val MostSaid = 4096
   private val mapper = new ObjectMapper
 
   private lazy val Scripts: Map[String, Array[Byte]] = Seq(Script, TimelineView.Script).map { path =>
@@ -89,8 +88,10 @@ private[sparksched] object SteeringServlet {
       .map(node => node.fieldNames.asScala.map(name => name -> node.get(name).asText).toMap)
       .toRight(Refusal("bad_value", "the arguments must be a JSON object of text and numbers"))
 
+  /** Sentences are for people: what they quote of others' texts is made harmless. */
   def answer(done: Either[Refusal, String]): String = {
     val node = mapper.createObjectNode()
-    done.fold(refused => node.put("error", refused.sentence).put("code", refused.code), node.put("done", _)).toString
+    def said(sentence: String) = PlainText.shown(sentence, MostSaid)
+    done.fold(refused => node.put("error", said(refused.sentence)).put("code", refused.code), done => node.put("done", said(done))).toString
   }
 }

@@ -6,7 +6,7 @@ import scala.xml.{Node, Unparsed}
 
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.UIUtils
-import schedcore.{ExecutorFacts, SlotSpan, SlotTimeline, StatusRows}
+import schedcore.{ExecutorFacts, PlainText, SlotSpan, SlotTimeline, StatusRows}
 
 /**
  * The slots of executors over the last minutes: what ran, what was held and for whom. A script puts the newest state of this
@@ -56,7 +56,7 @@ private[sparksched] object TimelineView {
 
   private def picture(executor: ExecutorFacts, timeline: SlotTimeline, nowMs: Long): Node = {
     val spans = timeline.spans(executor.executor, nowMs)
-    <svg viewBox={s"0 0 $Width $Height"} height={Height.toString} preserveAspectRatio="none" role="img" aria-label={words(executor)}>{
+    <svg viewBox={s"0 0 $Width $Height"} height={Height.toString} preserveAspectRatio="none" role="img" aria-label={PlainText.of(words(executor))}>{
       spans.map(span => drawn(span, nowMs - timeline.keepMs, timeline.keepMs))
     }</svg>
   }

@@ -55,6 +55,28 @@ final class RegistrySuite extends AnyFunSuite {
     assert(w.registry.arrival(job) === Int.MaxValue)
   }
 
+  test("a tenant who names each query differently has so many jobs and one more, which has all other work until it is idle") {
+    val w = new World("spark.sched.limits.jobsPerUser" -> "3", "spark.sched.reservation.gap" -> "10s")
+    def stage(n: Int, user: String): String = w.stage(s"$n.0", n, "name" -> s"q$n", "user" -> user, "priority" -> "5", "isolation" -> "1")
+    val keys = (1 to 50).map(stage(_, "eve"))
+    assert(keys.distinct === (1 to 3).map(n => s"mark-name-q$n") :+ "rest-eve")
+    assert(w.registry.priority("rest-eve") === 0 && w.registry.marksOf("rest-eve").map(_.name) === Seq("(further jobs of eve)"))
+    assert(stage(51, "ada") === "mark-name-q51")
+    // A Spark job stays where it began, also when there is room again.
+    w.registry.sparkJobEnded(1, failed = false, 0)
+    w.registry.stageEnded("mark-name-q1", "1.0", completed = true, 0)
+    w.registry.forgetIdle(20000)
+    assert(w.ended === Seq("mark-name-q1"))
+    assert(w.stage("99.0", 50, "name" -> "q50", "user" -> "eve") === "rest-eve" && stage(52, "eve") === "mark-name-q52")
+    (4 to 50).foreach { n =>
+      w.registry.sparkJobEnded(n, failed = false, 0)
+      w.registry.stageEnded("rest-eve", s"$n.0", completed = true, 0)
+    }
+    w.registry.stageEnded("rest-eve", "99.0", completed = true, 0)
+    w.registry.forgetIdle(20000)
+    assert(w.ended === Seq("rest-eve") && w.registry.warnings.limited === 1 && w.ledger.violations() === Nil)
+  }
+
   test("what a job holds is released when it begins to close, and no plan makes it hold again") {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
@@ -267,7 +289,7 @@ final class RegistrySuite extends AnyFunSuite {
       assert(unknown.map(_.sentence) === Seq("unknown local property spark.sched.job.priorty: did you mean spark.sched.job.priority?"))
     }
     assert(said.map(_.takeWhile(_ != ',')) === Seq("high", "higher", "a b").map(text =>
-      s"spark_sched: spark.sched.job.priority is '$text' but must be a whole number"))
+      s"spark_sched: spark.sched.job.priority is '$text' but must be a whole number from -2147483648 to 2147483647"))
     assert((w.registry.warnings.ignored, w.registry.warnings.limited) === ((3L, 0L)))
   }
 

@@ -22,7 +22,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val context = new SparkContext(new SparkConf()
     .setMaster("spark-sched:local[2]").setAppName("steered").set("spark.ui.port", "0").set("spark.ui.showConsoleProgress", "false")
     .set("spark.sched.planner.enabled", "false")
-    // Requests without the header are nobody's, whom Spark lets in.
+    // Requests without the header are nobody's, whom Spark's own checks let in.
     .set("spark.ui.filters", classOf[UserOfHeader].getName).set("spark.acls.enable", "true")
     .set("spark.ui.view.acls", "ada,grace").set("spark.modify.acls", "ada")
     // What nobody ends stays until a test ends it, however slow the machine is.
@@ -32,9 +32,9 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   override def afterAll(): Unit = context.stop()
 
-  private def post(action: String, body: String): (Int, JsonNode) = {
+  private def post(action: String, body: String, user: String = "ada"): (Int, JsonNode) = {
     val request = HttpRequest.newBuilder(URI.create(s"${context.uiWebUrl.get}/sched/api/v1/steer/$action"))
-      .header(SteeringServlet.Header, "1").POST(HttpRequest.BodyPublishers.ofString(body)).build()
+      .header(SteeringServlet.Header, "1").header(UserOfHeader.Name, user).POST(HttpRequest.BodyPublishers.ofString(body)).build()
     val answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString())
     (answer.statusCode, mapper.readTree(answer.body))
   }
@@ -86,6 +86,12 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     val pause = "/sched/api/v1/steer/pause"
     assert(Seq("eve", "grace").map(asked(_, pause, Some("{}"))) === Seq(403, 403))
     assert(!scheduler.steering.reservationsPaused)
+    // A request that no filter gave a user: Spark shows its pages to it, but it changes nothing.
+    val nobody = HttpClient.newHttpClient().send(
+      HttpRequest.newBuilder(URI.create(context.uiWebUrl.get + pause)).header(SteeringServlet.Header, "1")
+        .POST(HttpRequest.BodyPublishers.ofString("{}")).build(), HttpResponse.BodyHandlers.ofString())
+    assert(nobody.statusCode === 403 && nobody.body.contains("set spark.ui.filters to a filter that authenticates users"))
+    assert(!scheduler.steering.reservationsPaused && !get("/scheduling/").contains("data-sched-action"))
     assert(asked("ada", pause, Some("{}")) === 200 && scheduler.steering.reservationsPaused)
     assert(asked("ada", "/sched/api/v1/steer/unpause", Some("{}")) === 200)
   }
@@ -122,7 +128,28 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(steer("resume", """{"job": "report"}""").path("done").asText === "job report: resumed")
     Await.result(done, 10.minutes)
     val story = mapper.readTree(SparkSched.explain(context, "report")).findValuesAsText("text")
-    assert(story.contains(s"resumed, by ${context.sparkUser}") && story.toString.contains("by somebody at "))
+    assert(story.contains(s"resumed, by ${context.sparkUser}") && story.toString.contains("by ada at "))
+  }
+
+  test("a job's key comes before the names of others, and a name of several asks for a key") {
+    val done = started("victim")
+    until("two tasks were to run")(job("victim").exists(_.at("/slots/running").asInt == 2))
+    val shadow = Future {
+      context.setLocalProperty("spark.sched.job.name", "mark-name-victim")
+      context.parallelize(0 until 1, 1).foreach(SteeringSuite.task)
+    }
+    until("the other job was to come")(job("mark-name-victim").isDefined)
+    assert(steer("hold", """{"job": "mark-name-victim"}""").path("done").asText.startsWith("job victim: on hold"))
+    assert(job("victim").exists(_.path("state").asText == "on_hold") && job("mark-name-victim").exists(_.path("state").asText != "on_hold"))
+    val explained = mapper.readTree(SparkSched.explain(context, "mark-name-victim")).path("jobs")
+    assert((explained.size, explained.at("/0/name").asText) === ((1, "victim")))
+    assert(get("/scheduling/job/?name=mark-name-victim").contains("Story of victim"))
+    assert(steer("hold", """{"job": "mark-name-mark-name-victim"}""").path("done").asText.startsWith("job mark-name-victim: on hold"))
+    Seq("mark-name-victim", "mark-name-mark-name-victim").foreach(key => steer("resume", s"""{"job": "$key"}"""))
+    SteeringSuite.letGo.countDown()
+    Await.result(done, 10.minutes)
+    Await.result(shadow, 10.minutes)
+    Seq("mark-name-mark-name-victim", "mark-name-victim").foreach(key => steer("end", s"""{"job": "$key"}"""))
   }
 
   test("a job is cancelled with its Spark jobs") {
@@ -131,7 +158,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(post("cancel", """{"job": "batch"}""")._2.path("done").asText === "job batch: cancelled with its 1 Spark jobs")
     val thrown = Try(Await.result(done, 10.minutes)).failed.get
     SteeringSuite.letGo.countDown()
-    assert(thrown.getMessage.contains("cancelled by somebody at "))
+    assert(thrown.getMessage.contains("cancelled by ada at "))
     until("its stage was to be over")(job("batch").exists(_.path("state").asText == "idle"))
     assert(post("end", """{"job": "batch"}""")._2.path("done").asText === "job batch: ended")
     val over = told("batch")
