@@ -21,9 +21,9 @@ from tests.integration.scenarios import Result, release, settled, straggling, wa
 from tests.integration.status_scenarios import command, is_so, page, raw
 
 #: Starts a line of its own, colours what follows, turns it around, and looks like markup of rich and of HTML.
-NAME = "\x1b[31mred\nspark_sched audit: root at 127.0.0.1: job x: cancelled\u202e[/]<b>"
+NAME = "red\x1b[31m\nspark_sched audit: root at 127.0.0.1: job x: cancelled\u202e[/]<b>"
 #: What `NAME` is for people.
-SHOWN = "\ufffd[31mred spark_sched audit: root at 127.0.0.1: job x: cancelled\ufffd[/]<b>"
+SHOWN = "red\ufffd[31m spark_sched audit: root at 127.0.0.1: job x: cancelled\ufffd[/]<b>"
 LONG = 2_000_000
 CHANGE = {"X-Spark-Sched": "1", "Content-Type": "application/json"}
 
@@ -57,8 +57,11 @@ def requests(sc: SparkContext) -> Result:
     url = sc.uiWebUrl
     assert url is not None
     port, name = urlsplit(url).port, str(urlsplit(url).hostname)
-    evil = {"Host": f"evil.example:{port}"}
-    local = {"Host": f"localhost:{port}"}
+    evil, local = {"Host": f"evil.example:{port}"}, {"Host": f"localhost:{port}"}
+    reads = "/sched/api/v1/status /sched/api/v1/jobs?name=x /scheduling/ /scheduling/job/?name=x"
+
+    def of(url: str, site: str) -> dict[str, str]:
+        return {"Origin": url, "Sec-Fetch-Site": site}
 
     def change(headers: dict[str, str]) -> tuple[int, str]:
         return asked(url, "/sched/api/v1/steer/pause", CHANGE | headers, "{}")
@@ -68,21 +71,18 @@ def requests(sc: SparkContext) -> Result:
 
     return {
         "changes": {
-            "rebound": change(evil | {"Origin": f"http://evil.example:{port}", "Sec-Fetch-Site": "same-origin"}),
+            "rebound": change(evil | of(f"http://evil.example:{port}", "same-origin")),
             "rebound, as if forwarded": change(
                 evil | {"X-Forwarded-Host": f"localhost:{port}", "Forwarded": f"host=localhost:{port}"}
             ),
             "another site": change(local | {"Sec-Fetch-Site": "cross-site"}),
             "another origin": change(local | {"Origin": "http://evil.example"}),
-            "another server here": change(local | {"Origin": "http://localhost:1", "Sec-Fetch-Site": "same-site"}),
+            "another server here": change(local | of("http://localhost:1", "same-site")),
             "no origin": change(local | {"Origin": "null"}),
         },
-        "reads": {
-            path: asked(url, path, evil)
-            for path in ("/sched/api/v1/status", "/sched/api/v1/jobs?name=x", "/scheduling/", "/scheduling/job/?name=x")
-        },
+        "reads": {path: asked(url, path, evil) for path in reads.split()},
         "allowed": {
-            "this UI": unpaused(local | {"Origin": f"http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}),
+            "this UI": unpaused(local | of(f"http://localhost:{port}", "same-origin")),
             # kubectl port-forward and ssh -L.
             "a forwarded port": unpaused({"Host": "localhost:9999", "Origin": "http://localhost:9999"}),
             "the driver's name": unpaused({"Host": f"{name}:{port}"}),
@@ -123,7 +123,8 @@ def names(spark: SparkSession) -> Result:
         unknown = command("hold", url, NAME + "x")
         job = spark_sched.explain(spark, NAME)
         found: Result = {
-            "held": held, "resumed": resumed, "unknown": unknown, "key": key in [j["job"] for j in raw(sc)["jobs"]],
+            "held": held, "resumed": resumed, "unknown": unknown,
+            "keys": [each["job"] for each in raw(sc)["jobs"]],
             "status": str(spark_sched.status(spark)), "html": spark_sched.status(spark)._repr_html_(),
             "job": str(job), "job_html": job._repr_html_(), "top": command("top", "--once", url),
             "explain": command("explain", url, NAME), "tab": page(f"{url}/scheduling/"),
@@ -168,7 +169,7 @@ def long_names(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     url = str(sc.uiWebUrl)
     warned: list[str] = []
-    long = {name: "n" * LONG for name in ("name", "user", "class")}
+    long = dict.fromkeys(("name", "user", "class"), "n" * LONG)
     began = Event()
     with release() as end:
         running = Running(sc, end, marks(**long) | {"callSite.short": "s" * LONG})
