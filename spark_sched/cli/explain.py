@@ -14,8 +14,9 @@ from spark_sched.cli.common import echo_json
 def command(url: str, job: str, as_json: bool) -> None:
     """Tell the story of a job: what it waited for, which slots it held, which plans contained it.
 
-    URL is the address of the application's Spark UI. JOB is a job's name, or the id that spark_sched.job
-    gave. If several jobs have the name, all are printed, the newest last. The story of a job that has ended
+    URL is the address of the application's Spark UI. JOB is a job's key in the status, the id that
+    spark_sched.job gave, or its name, in this order. If several jobs have the name, all are printed, the
+    newest last. The story of a job that has ended
     remains available for 15 minutes. The UI's view ACLs apply.
 
     \b

@@ -13,8 +13,8 @@ from spark_sched.errors import BadInputError
 
 _ABOUT_URL = "URL is the address of the application's Spark UI."
 _ABOUT_JOB = (
-    "JOB is a job's name, the id that spark_sched.job gave, or its key in the status. If several jobs have "
-    "the name, give the key."
+    "JOB is a job's key in the status, the id that spark_sched.job gave, or its name, in this order. If "
+    "several jobs have the name, give the key."
 )
 _ABOUT_ACLS = "The modify ACLs of the UI apply, as for Spark's kill links."
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
@@ -62,8 +62,8 @@ def set_command(
     """Change a job's priority, deadline or isolation level.
 
     The limits on marks (spark.sched.limits.*) restrict tenants, not this command. URL is the address of the
-    application's Spark UI. JOB is a job's name, the id that spark_sched.job gave, or its key in the status.
-    If several jobs have the name, give the key. The modify ACLs of the UI apply, as for Spark's kill links.
+    application's Spark UI. JOB is a job's key in the status, the id that spark_sched.job gave, or its name,
+    in this order. If several jobs have the name, give the key. The modify ACLs of the UI apply, as for Spark's kill links.
 
     \b
     Examples:

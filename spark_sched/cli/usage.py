@@ -60,7 +60,8 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the rows to FILE.csv or FILE.parquet; with --energy, the rows of the energy.",
+    help="Also write the rows to FILE.csv or FILE.parquet; with --energy, the rows of the energy. In a CSV "
+    "file a name that a spreadsheet would take for a formula begins with '.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(

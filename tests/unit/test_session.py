@@ -9,6 +9,7 @@ import pytest
 from spark_sched.api.job import job, job_marks
 from spark_sched.config import keys
 from spark_sched.errors import BadInputError, SparkSchedWarning
+from spark_sched.plain_text import bounded
 
 
 class StockContext:
@@ -70,10 +71,26 @@ def test_only_what_was_said_is_marked():
     assert _marks(copies="auto")["spark.sched.job.copies"] == "auto"
 
 
+def test_long_texts_are_shortened_with_a_warning():
+    with pytest.warns(SparkSchedWarning) as warned:
+        marks = _marks(user="u" * 1000, job_class="c" * 1000)
+    assert marks["spark.sched.job.user"] == bounded("u" * 1000)
+    assert len(marks["spark.sched.job.class"]) == 256
+    assert [str(each.message)[:55] for each in warned] == [
+        "user has 1,000 characters but at most 256 count: it is ",
+        "job_class has 1,000 characters but at most 256 count: i",
+    ]
+
+
+def test_a_name_must_be_text():
+    with pytest.raises(BadInputError, match="name is None but must be text that is not empty"):
+        job_marks(None, job_id="j1", now_ms=0)  # type: ignore[arg-type]
+
+
 _LATER = datetime.fromtimestamp(1_900, timezone.utc)
 
 
-@pytest.mark.parametrize("deadline", ["15 min", "0h15m", timedelta(minutes=15), 900, 900.0], ids=repr)
+@pytest.mark.parametrize("deadline", ["15 min", "15 minutes", "0h15m", timedelta(minutes=15), 900, 900.0], ids=repr)
 def test_a_length_of_time_is_sent_as_one_for_the_driver_knows_when_the_job_starts(deadline):
     assert _marks(deadline=deadline)[keys.JOB_DEADLINE.name] == "900000ms"
 

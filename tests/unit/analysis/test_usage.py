@@ -280,6 +280,21 @@ def test_the_document_has_costs_and_the_files_have_its_rows(simulated, tmp_path)
     assert pyarrow.csv.read_csv(tmp_path / "usage.csv").num_rows == len(document["rows"]) == 2
 
 
+def test_a_csv_file_has_no_formula_and_the_others_have_the_names_as_they_are(simulated, tmp_path):
+    path, _ = simulated
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    formula = '=HYPERLINK("http://evil.example")'
+    for line in lines:
+        if line.get("name") == "wide":
+            line["name"] = formula
+    recorded(path.parent, *lines)
+    for name in ("usage.csv", "usage.parquet"):
+        result = call(path, "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    assert f"'{formula}" in pyarrow.csv.read_csv(tmp_path / "usage.csv")["name"].to_pylist()
+    assert formula in pyarrow.parquet.read_table(tmp_path / "usage.parquet")["name"].to_pylist()
+
+
 def test_evictions_have_a_table_and_rows_of_their_own(simulated):
     path, _ = simulated
     lines = [json.loads(line) for line in path.read_text().splitlines()]

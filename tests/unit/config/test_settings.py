@@ -49,6 +49,9 @@ def test_an_absent_job_mark_has_no_value():
             "reservation.isolation", "", "a number from 0 to 1", id="nothing where a number belongs"
         ),
         pytest.param("reservation.alpha", "1", "a number from 1.01 to 100", id="a shape without a mean"),
+        pytest.param("ui.hosts", "http://gateway", "without a scheme or port", id="an address as host"),
+        pytest.param("ui.hosts", "gateway:80", "without a scheme or port", id="a host with a port"),
+        pytest.param("limits.jobsPerUser", "0", "a whole number from 1 to 10000", id="no job at all"),
         pytest.param("reservation.minPriority", "1.0", "a whole number", id="a fraction as priority"),
         pytest.param("reservation.minPriority", "3000000000", "a whole number", id="more than the JVM's int"),
         pytest.param("events.queueCapacity", "1_000", "a whole number from 16", id="Python's own digits"),

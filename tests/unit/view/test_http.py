@@ -71,6 +71,17 @@ def site() -> Iterator[_Site]:
     found.server.server_close()
 
 
+def test_the_drivers_sentence_about_the_host_is_shown(site):
+    sentence = "the request's host is 'gateway', which is not known: add it to spark.sched.ui.hosts\x1b[31m"
+    body = json.dumps({"error": sentence, "code": "not_allowed"})
+    site.answers = {"*": (403, body)}
+    with pytest.raises(
+        BadInputError, match="but the driver refuses: the request's host is 'gateway'"
+    ) as said:
+        fetch_status(site.url)
+    assert str(said.value).endswith("spark.sched.ui.hosts\ufffd[31m")
+
+
 @pytest.mark.parametrize(
     ("given", "address"),
     [

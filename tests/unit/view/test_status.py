@@ -45,6 +45,34 @@ def test_every_field_of_the_document_is_read():
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
 
 
+def test_names_control_nothing_where_people_see_them():
+    name = "a\x1b[31m\nforged\u202e<b>"
+    document = example("status.job.json")
+    document["jobs"][0] |= {"name": name, "reason": name, "state_text": name, "user": name}
+    document["jobs"][0]["story"][0]["text"] = name
+    document["application"]["name"] = name
+    status = Status.from_json(document)
+    (job,) = status.jobs
+    for shown in (str(status), str(job), status._repr_html_(), job._repr_html_()):
+        assert "a\ufffd[31m forged\ufffd" in shown
+        assert not set("\x1b\u202e") & set(shown)
+    assert "forged" not in [line[:6] for line in str(status).splitlines() + str(job).splitlines()]
+
+
+def test_a_table_of_very_many_jobs_has_those_that_run_or_wait_and_says_how_many_more_there_are():
+    document = example()
+    working, done = document["jobs"]
+    slots = dict.fromkeys(done["slots"], 0)
+    idle = [done | {"job": f"idle-{n}", "name": f"idle-{n}", "slots": slots} for n in range(1000)]
+    document["jobs"] = [*idle, working | {"name": "n" * 1000}]
+    status = Status.from_json(document)
+    lines = str(status).splitlines()
+    assert lines[-1] == "and 801 more jobs: the JSON document has all of them"
+    assert any(line.startswith("n" * 255 + "…") for line in lines)
+    assert len(str(status)) < 200_000
+    assert "and 801 more jobs" in status._repr_html_()
+
+
 def test_fields_that_a_newer_driver_adds_are_ignored():
     document = example() | {"more": 1}
     document["jobs"][0] = document["jobs"][0] | {"more": 1}
