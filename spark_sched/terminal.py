@@ -63,11 +63,8 @@ def wide_console(columns: int) -> Console:
     return Console() if sys.stdout.isatty() else Console(width=columns)
 
 
-def aligned_table(left: Iterable[str], right: Iterable[str], *, fold: bool = False, **style: Any) -> Table:
-    """A table of columns of words, then columns of numbers; with ``fold`` no cell is cut off.
-
-    A cell's text is a stranger's: it has no markup and controls no terminal.
-    """
+def plain_table(**style: Any) -> Table:
+    """A table whose texts are strangers': they have no markup and control no terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -76,7 +73,15 @@ def aligned_table(left: Iterable[str], right: Iterable[str], *, fold: bool = Fal
             plainly = (Text(plain(cell)) if isinstance(cell, str) else cell for cell in cells)
             super().add_row(*plainly, **options)
 
-    table = PlainTable(**style)
+    for part in ("title", "caption"):
+        if isinstance(style.get(part), str):
+            style[part] = Text(plain(style[part]), style=f"table.{part}")
+    return PlainTable(**style)
+
+
+def aligned_table(left: Iterable[str], right: Iterable[str], *, fold: bool = False, **style: Any) -> Table:
+    """A `plain_table` of columns of words, then columns of numbers; with ``fold`` no cell is cut off."""
+    table = plain_table(**style)
     for justify, names in (("left", left), ("right", right)):
         for name in names:
             table.add_column(name, justify=justify, overflow="fold" if fold else "ellipsis")  # type: ignore[arg-type]

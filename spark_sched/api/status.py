@@ -33,7 +33,8 @@ def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
     Args:
         spark: as for `status`.
         job: its key, the id that `spark_sched.job` gave, or its name, in this order. If several jobs have
-            this name, the newest is returned: give the key to mean another one. A job that has ended remains available for 15 minutes.
+            this name, the newest is returned: give the key to mean another one. A job that has ended remains
+            available for 15 minutes.
 
     Raises:
         BadInputError: the application is not attached, or the job is unknown; the message has the most

@@ -11,6 +11,7 @@ from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log
 from spark_sched.cli.usage import groups_of
 from spark_sched.errors import BadInputError
+from spark_sched.plain_text import plain
 from spark_sched.terminal import group_table
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _print(found: Statistics, advice: Advice, document: dict[str, Any]) -> None:
     console = Console()
 
     def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        console.print(plain(text), highlight=False, markup=False, soft_wrap=True)
 
     if len(document["applications"]) > 1:
         say(f"note: these are logs of different applications: {', '.join(document['applications'])}")

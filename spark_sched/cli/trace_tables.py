@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from spark_sched.terminal import aligned_table
+from spark_sched.plain_text import plain
+from spark_sched.terminal import aligned_table, plain_table
 
 _SHOWN = ("min", "p10", "p50", "p90", "p99", "max", "mean")
 
@@ -27,12 +28,13 @@ def print_stats(document: dict[str, Any]) -> None:
     if stats["arrivals"]:
         console.print(_arrivals(stats["arrivals"]))
     for note in document["notes"]:
-        console.print(f"note: {note}", markup=False, highlight=False)
+        console.print(plain(f"note: {note}"), markup=False, highlight=False)
 
 
 def _overview(document: dict[str, Any]) -> Table:
     stats = document["stats"]
-    table = Table(title=f"{document['path']} ({document['format']})", show_header=False, title_justify="left")
+    title = f"{document['path']} ({document['format']})"
+    table = plain_table(title=title, show_header=False, title_justify="left")
     rows = {
         "jobs": _count(stats["jobs"]),
         "stages": _count(stats["stages"]),

@@ -10,6 +10,7 @@ import click
 
 from spark_sched.cli.common import NATURAL, echo_json, needing, parse_assignments, seed_option
 from spark_sched.errors import BadInputError
+from spark_sched.plain_text import plain
 from spark_sched.terminal import aligned_table, progress_bar, wide_console
 
 if TYPE_CHECKING:
@@ -157,11 +158,11 @@ def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
 def _print(log: Mapping[str, Any], shown: int) -> None:
     console = wide_console(140)
     title = f"{log['log']}: Spark {log['spark'] or '?'}, {log['executors']} executors, {log['slots']} slots"
-    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    console.print(plain(title), markup=False, highlight=False, soft_wrap=True)
     for line in log["answer"]:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
     for note in log["notes"]:
-        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+        console.print(plain(f"note: {note}"), markup=False, highlight=False, soft_wrap=True)
     if shown:
         caption = "completion times in s" if log["jobs"] <= shown else f"the first {shown} jobs, s"
         numbers = ("priority", "recorded", *(arm["arm"] for arm in log["arms"]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TextIO
 
+from spark_sched.plain_text import plain
+
 
 class _OneLine(logging.Formatter):
     def __init__(self, secret: str) -> None:
@@ -12,7 +14,7 @@ class _OneLine(logging.Formatter):
         self.secrets = [secret]
 
     def format(self, record: logging.LogRecord) -> str:
-        text = " | ".join(super().format(record).splitlines())
+        text = plain(" | ".join(super().format(record).splitlines()))
         for secret in filter(None, self.secrets):
             text = text.replace(secret, "***")
         return text

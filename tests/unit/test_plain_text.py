@@ -12,6 +12,7 @@ from rich.console import Console
 
 from spark_sched.errors import BadInputError
 from spark_sched.plain_text import MOST, bounded, cell, plain
+from spark_sched.planner.log import make_log
 from spark_sched.reports.pages import _plain
 from spark_sched.terminal import group_table
 
@@ -43,11 +44,17 @@ def test_an_error_is_one_line_whatever_it_quotes():
 
 
 def test_a_cell_of_a_table_is_text_and_no_markup():
-    table = group_table("usage", ["name"], ["slot-seconds"])
+    table = group_table(f"usage of {HOSTILE}", ["name"], ["slot-seconds"])
     table.add_row(HOSTILE, "1.0")
     out = io.StringIO()
     Console(file=out, width=100).print(table)
-    assert "x\ufffd]0;t\ufffd error: forged\ufffd[/]" in out.getvalue()
+    assert out.getvalue().count("x\ufffd]0;t\ufffd error: forged\ufffd[/]") == 2
+
+
+def test_a_planners_line_is_one_line_without_escapes():
+    out = io.StringIO()
+    make_log(out).warning("job %s", HOSTILE)
+    assert out.getvalue() == "WARNING job x\ufffd]0;t\ufffd | error: forged\ufffd[/]\n"
 
 
 def test_a_page_keeps_its_lines_and_nothing_else_that_is_hidden():
