@@ -90,7 +90,9 @@ def test_a_name_must_be_text():
 _LATER = datetime.fromtimestamp(1_900, timezone.utc)
 
 
-@pytest.mark.parametrize("deadline", ["15 min", "15 minutes", "0h15m", timedelta(minutes=15), 900, 900.0], ids=repr)
+@pytest.mark.parametrize(
+    "deadline", ["15 min", "15 minutes", "0h15m", timedelta(minutes=15), 900, 900.0], ids=repr
+)
 def test_a_length_of_time_is_sent_as_one_for_the_driver_knows_when_the_job_starts(deadline):
     assert _marks(deadline=deadline)[keys.JOB_DEADLINE.name] == "900000ms"
 

@@ -148,7 +148,7 @@ private[spark] final class SchedTaskScheduler(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
         restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)
       waitingQueries.stageStarted(
-        stage, mark.key, mark.name, taskSet.priority, property(MarkSources.GroupId).exists(registry.groupUser(_).isDefined), property, nowMs)
+        stage, mark.key, mark.name, taskSet.priority, property(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), property, nowMs)
       val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
       // A later attempt of a stage starts with some outputs present.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
