@@ -450,8 +450,5 @@ final class RegistrySuite extends AnyFunSuite {
     assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "carol")) === Some("g" -> "carol"))
     assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "UNKNOWN")) === None)
     assert(JobEndListener.userOfGroup("else") === None)
-    val w = new World
-    w.registry.groupStarted("g", "carol")
-    assert(w.registry.groupUser("g") === Some("carol") && w.registry.groupUser("h") === None)
   }
 }
