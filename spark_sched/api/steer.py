@@ -2,7 +2,8 @@
 
 Every change is an event for the planner and for recorded logs, a line in the driver's log that names who made
 it, and an entry in the job's story. It outlives the planner process. Name a job by its key in the status, by
-the id that `spark_sched.job` gave, or by its name, in this order. If several jobs have the name, give the key.
+the id that `spark_sched.job` gave, or by its name, in this order. If several jobs have the name, give the
+key.
 
 Each function returns a sentence that says what it changed. It raises BadInputError with the driver's message
 if the application is not attached, the job is unknown, or a value is wrong.

@@ -63,7 +63,8 @@ def set_command(
 
     The limits on marks (spark.sched.limits.*) restrict tenants, not this command. URL is the address of the
     application's Spark UI. JOB is a job's key in the status, the id that spark_sched.job gave, or its name,
-    in this order. If several jobs have the name, give the key. The modify ACLs of the UI apply, as for Spark's kill links.
+    in this order. If several jobs have the name, give the key. The modify ACLs of the UI apply, as for
+    Spark's kill links.
 
     \b
     Examples:
