@@ -2,7 +2,8 @@ package org.apache.spark.scheduler.sparksched
 
 import scala.xml.{Attribute, Elem, MetaData, Node, Null, Text}
 
-import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.core.json.JsonWriteFeature
+import com.fasterxml.jackson.databind.json.JsonMapper
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.UIUtils
 import schedcore.{JobFacts, Modes, PlainText, StatusDocument}
@@ -64,7 +65,8 @@ private[sparksched] final class SteeringButtons(val access: UiAccess) {
 }
 
 private object SteeringButtons {
-  private val mapper = new ObjectMapper
+  // Keys are exact in ASCII: nothing in the page's source turns other text around.
+  private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
   private val Gap = Text(" ")
 
   private def confirm(question: String): MetaData = Attribute(None, "data-sched-confirm", Text(question), Null)
@@ -82,6 +84,6 @@ private object SteeringButtons {
   private def button(text: String, action: String, arguments: (String, String)*): Elem = {
     val json = mapper.createObjectNode()
     arguments.foreach { case (name, value) => json.put(name, value) }
-    <button type="button" class="btn btn-outline-secondary btn-sm" data-sched-action={action} data-sched-arguments={json.toString}>{text}</button>
+    <button type="button" class="btn btn-outline-secondary btn-sm" data-sched-action={action} data-sched-arguments={mapper.writeValueAsString(json)}>{text}</button>
   }
 }
