@@ -117,7 +117,7 @@ def job(
     driver = driver_of(context)
     if driver is None:
         _warn_once(context)
-    with _marked(context, driver, name, marks) as block:
+    with _marked(context, driver, marks[_NAME], marks) as block:
         yield job_id
     if block.ran is False and name not in _unused and not _begins_stream(spark):
         _warn_unused(name)

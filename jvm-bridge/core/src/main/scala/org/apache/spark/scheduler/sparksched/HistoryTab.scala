@@ -35,7 +35,7 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
       last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toSeq) { c =>
         <tr><td>{LedgerCounts.label(c.getKey)}</td><td>{c.getValue.asLong}</td></tr>
       })
-    PlainPage.rendered(request, "Scheduling", tab)(content)
+    PlainPage.rendered("Scheduling")(content)(UIUtils.headerSparkPage(request, _, _, tab))
   }
 
   private def section[A](title: String, columns: Seq[String], rows: Seq[A])(row: A => Seq[Node]): Seq[Node] =
@@ -102,7 +102,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
       text(_, "job") == name, text(_, "job") == JobMark.keyOf(name), text(_, "name") == name)
     val content: Seq[Node] =
       if (jobs.isEmpty) <p>The event log has no such job.</p> else jobs.takeRight(MostStories).reverse.flatMap(story)
-    PlainPage.rendered(request, s"Story of ${jobs.lastOption.fold(name)(text(_, "name"))}", tab)(content)
+    PlainPage.rendered(s"Story of ${jobs.lastOption.fold(name)(text(_, "name"))}")(content)(UIUtils.headerSparkPage(request, _, _, tab))
   }
 
   private def story(one: JsonNode): Seq[Node] = {

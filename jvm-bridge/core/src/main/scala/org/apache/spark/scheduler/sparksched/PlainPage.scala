@@ -2,8 +2,6 @@ package org.apache.spark.scheduler.sparksched
 
 import scala.xml.{Atom, Elem, Group, Node, Text, Unparsed}
 
-import jakarta.servlet.http.HttpServletRequest
-import org.apache.spark.ui.{SparkUITab, UIUtils}
 import schedcore.{PlainText, Refusal}
 
 /**
@@ -13,12 +11,13 @@ import schedcore.{PlainText, Refusal}
  */
 private[sparksched] object PlainPage {
 
-  /** @param refused why the request gets no content */
-  def rendered(request: HttpServletRequest, title: String, tab: SparkUITab, refused: Option[Refusal] = None)(
-      content: => Seq[Node]): Seq[Node] = {
-    val shown = refused.fold(plain(content))(refusal => <p role="alert">{PlainText.of(refusal.sentence)}</p>)
-    UIUtils.headerSparkPage(request, PlainText.shown(title), shown, tab)
-  }
+  /**
+   * @param refused why the request gets no content
+   * @param frame puts Spark's frame around a title and a content
+   */
+  def rendered(title: String, refused: Option[Refusal] = None)(content: => Seq[Node])(
+      frame: (String, Seq[Node]) => Seq[Node]): Seq[Node] =
+    frame(PlainText.shown(title), refused.fold(plain(content))(refusal => <p role="alert">{PlainText.of(refusal.sentence)}</p>))
 
   def plain(nodes: Seq[Node]): Seq[Node] = nodes.map {
     case raw: Unparsed => raw // this project's own styles

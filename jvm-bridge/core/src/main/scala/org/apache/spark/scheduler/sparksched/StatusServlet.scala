@@ -18,7 +18,7 @@ import schedcore.StatusDocument
 private[sparksched] class StatusServlet(source: StatusSource, access: UiAccess) extends HttpServlet with Logging {
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
-    try access.refusalToRead(request).fold(read(request, response)) { refused =>
+    try access.refusalToRead(request.getHeader).fold(read(request, response)) { refused =>
       send(response, HttpServletResponse.SC_FORBIDDEN, "application/json", SteeringServlet.answer(Left(refused)).getBytes(UTF_8))
     } catch {
       case NonFatal(thrown) =>

@@ -35,7 +35,8 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
   import StatusCells._
 
   override def render(request: HttpServletRequest): Seq[Node] =
-    PlainPage.rendered(request, "Scheduling", tab, buttons.access.refusalToRead(request))(content(request))
+    PlainPage.rendered("Scheduling", buttons.access.refusalToRead(request.getHeader))(content(request))(
+      UIUtils.headerSparkPage(request, _, _, tab))
 
   private def content(request: HttpServletRequest): Seq[Node] = {
     val document = source.document
@@ -104,10 +105,10 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val name = QueryString.value(request, "name").getOrElse("")
-    val refused = buttons.access.refusalToRead(request)
+    val refused = buttons.access.refusalToRead(request.getHeader)
     lazy val document = source.documentOf(name)
     val title = if (refused.isDefined) name else document.jobs.lastOption.fold(name)(_.mark.name)
-    PlainPage.rendered(request, s"Story of $title", tab, refused)(content(request, document))
+    PlainPage.rendered(s"Story of $title", refused)(content(request, document))(UIUtils.headerSparkPage(request, _, _, tab))
   }
 
   private def content(request: HttpServletRequest, document: StatusDocument): Seq[Node] =

@@ -28,7 +28,7 @@ private[sparksched] final class SteeringServlet(source: StatusSource, steering: 
     val path = Option(request.getPathInfo).getOrElse("")
     val refused =
       if (!path.startsWith(Steer)) Some(Refusal("unknown_path", s"nothing can be changed at '$path': use $Steer and an action"))
-      else access.refusalToChange(request)
+      else access.refusalToChange(request.getHeader, request.getRemoteUser)
         .orElse(Option.when(request.getHeader(Header) == null)(Refusal("not_allowed", s"the header $Header is missing: send it with any value")))
     val done: Either[Refusal, String] = refused match {
       case Some(refusal) => Left(refusal)

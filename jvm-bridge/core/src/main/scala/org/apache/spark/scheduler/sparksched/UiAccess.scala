@@ -4,7 +4,6 @@ import java.net.{InetAddress, NetworkInterface, URI}
 
 import scala.util.Try
 
-import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.{SecurityManager, SparkConf, SparkContext}
 import org.apache.spark.internal.config.UI.UI_KILL_ENABLED
 import org.apache.spark.util.Utils
@@ -21,16 +20,13 @@ import schedcore.{Refusal, TrustedHosts}
 private[sparksched] final class UiAccess(
     hosts: TrustedHosts, steering: Boolean, aclsOn: () => Boolean, mayModify: String => Boolean, everybody: () => Boolean) {
 
-  /** Why the request may not read; None: it may. */
-  def refusalToRead(request: HttpServletRequest): Option[Refusal] =
-    hosts.refusalToRead(Option(request.getHeader("Host"))).map(notAllowed)
+  /** Why a request may not read; None: it may. @param header the request's headers by name, null where there is none */
+  def refusalToRead(header: String => String): Option[Refusal] = hosts.refusalToRead(Option(header("Host"))).map(notAllowed)
 
-  /** Why the request, a change, may not change anything; None: it may. */
-  def refusalToChange(request: HttpServletRequest): Option[Refusal] = {
-    def header(name: String) = Option(request.getHeader(name))
-    hosts.refusalToChange(header("Host"), header("Origin"), header("Sec-Fetch-Site")).map(notAllowed)
-      .orElse(refusalOf(request.getRemoteUser))
-  }
+  /** Why a request of this user, a change, may not change anything; None: it may. */
+  def refusalToChange(header: String => String, user: String): Option[Refusal] =
+    hosts.refusalToChange(Option(header("Host")), Option(header("Origin")), Option(header("Sec-Fetch-Site"))).map(notAllowed)
+      .orElse(refusalOf(user))
 
   /** Why this user, null for nobody, may not change anything; None: they may. */
   def refusalOf(user: String): Option[Refusal] =
