@@ -46,7 +46,7 @@ def connect_tenants(spark: SparkSession) -> Result:
         with spark_sched.job(alice, "block", priority=2):
             alice.sql(_QUERY).collect()
             found["in_block"] = _jobs(spark, "block")
-        wait_until(lambda: not _jobs(spark, "block"), "the end of the block was to end its job")
+        wait_until(lambda: not _jobs(spark, "block"), "the end of the block was to end its job", 60)
     return found
 
 
@@ -76,12 +76,13 @@ def _attacks(spark: SparkSession, eve: Run) -> Result:
     eve("RESET spark.job.tags", "RESET spark.sched.job.id")
 
     # 2. Join the job of the application's own group.
-    sc.setJobGroup("victim-group", "of the application")
+    group = f"victims-{uuid.uuid4().hex}"
+    sc.setJobGroup(group, "of the application")
     sc.parallelize(range(2), 2).count()
     sc.setLocalProperty("spark.jobGroup.id", None)
     sc.setLocalProperty("spark.job.description", None)
-    eve("SET spark.jobGroup.id=victim-group", _QUERY)
-    found["stages_of_group"] = _stages(spark, "group-victim-group")
+    eve(f"SET spark.jobGroup.id={group}", _QUERY)
+    found["stages_of_group"] = _stages(spark, f"group-{group}")
     eve("RESET spark.jobGroup.id")
 
     # 3. End Alice's job, with and without a Spark job of her own under the mark.
@@ -99,7 +100,9 @@ def _attacks(spark: SparkSession, eve: Run) -> Result:
     eve("RESET spark.sched.job.name")
     all_told(sc)
     found["after_reset"] = _jobs(spark, "nightly")
-    found["priority_after_reset"] = eve("SET spark.sched.job.priority")
+    eve("SET spark.sched.job.name=plain", _QUERY)
+    found["plain"] = _jobs(spark, "plain")
+    eve("RESET spark.sched.job.name")
     return found
 
 
@@ -245,5 +248,5 @@ def marks_in_micro_batches(spark: SparkSession) -> Result:
         )
         query.awaitTermination()
     all_told(sc)
-    wait_until(lambda: not spark_sched.status(spark).jobs, "the end of the stream was to end its jobs")
+    wait_until(lambda: not spark_sched.status(spark).jobs, "the end of the stream was to end its jobs", 60)
     return {"seen": seen}

@@ -30,7 +30,7 @@ def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str
     assert "CANNOT_MODIFY_STATIC_CONFIG" in found["refused"]
     assert [job[:3] for job in found["same_name"]] == [alices[:3], ["mark-name-3-eve-nightly", "eve", 8]]
     assert found["after_reset"] == [alices]
-    assert found["priority_after_reset"] is None
+    assert [job[:3] for job in found["plain"]] == [["mark-name-3-eve-plain", "eve", 0]]
     assert [job[:2] for job in found["claimed"]] == [["mark-name-3-eve-claimed", "eve"]]
     if server == "connect":
         assert [job[:2] for job in found["looked"]] == [["mark-name-3-eve-looked", "eve"]]
