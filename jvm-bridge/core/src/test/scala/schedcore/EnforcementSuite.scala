@@ -79,6 +79,30 @@ final class EnforcementSuite extends AnyFunSuite {
     assert(order === Seq(begun, late, later))
   }
 
+  test("a job that no plan knows takes idle slots before jobs without a start, and none that others wait for") {
+    val ledger = new Ledger(Silent)
+    ledger.executorAdded("e", 4)
+    val plans = new PlanInForce(400)
+    plans.put(Some(plan("late").copy(newJobsWait = true)))
+    val round = new Enforcement(ledger, plans)
+    val (late, fresh, begun) = (new Waiting("late", 2, 1), new Waiting("fresh", 2, 2), new Waiting("begun", 1, 3))
+    val all = Seq(late, fresh, begun)
+    round.begin(Iterator.empty, 0)
+    assert(round.planned(fresh) === Verdict.StartsLater && round.spareWanted)
+    round.beginSpare(Iterator(0 -> 4), all)
+    assert(all.sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place) } === Seq(fresh, begun, late))
+    // One of four slots is wanted by the job that has begun, two by the new one.
+    assert(round.planned(fresh) === Verdict.LeftOver && round.planned(late) === Verdict.LeftOver)
+    round.launched(late)
+    assert(round.planned(late) === Verdict.NothingSpare && round.planned(fresh) === Verdict.LeftOver)
+    round.launched(fresh)
+    round.launched(fresh)
+    assert(round.planned(fresh) === Verdict.StartsLater)
+    round.endSpare()
+    assert(!round.sparesAgain(Iterator(0 -> 1), Seq(fresh, begun)), "a job with a start waits for it")
+    assert(round.sparesAgain(Iterator(0 -> 2), Seq(fresh, begun)))
+  }
+
   test("a pool that the plan gives no start gets its slot") {
     val (_, round) = enforcement("late")
     val late = new Waiting("late", 1)

@@ -192,7 +192,11 @@ private[sparksched] final class Registry(
     usedMarks.remove(PlainText.bounded(id))
   }
 
-  private def used(id: String): Unit = if (usedMarks.add(id) && usedMarks.size > Registry.MostOverMarks) usedMarks -= usedMarks.head
+  private def used(id: String): Unit = {
+    usedMarks -= id // The latest are kept: nobody ends marks that SQL sets.
+    usedMarks += id
+    if (usedMarks.size > Registry.MostOverMarks) usedMarks -= usedMarks.head
+  }
 
   /** Ends the newest job of the series: the series ended, or its next job starts. */
   def seriesEnded(series: String, nowMs: Long): Unit = newest.remove(series).foreach(jobEnded(_, "ended", nowMs))
