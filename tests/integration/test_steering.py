@@ -92,7 +92,7 @@ def test_what_cannot_be_changed_is_refused_in_a_sentence(steered):
     for name, sentence in (
         ("unknown_policy", "the policy 'fare' is unknown"),
         ("bad_deadline", "deadline is 'soon' but must be a time from now"),
-        ("past_deadline", "but must be a moment in the future"),
+        ("past_deadline", "which is past: it must be a moment in the future"),
         ("bad_priority", "priority is 'high' but must be a whole number"),
         ("nothing", "no change was given"),
         ("ambiguous", "2 jobs have this name: give one of the keys mark-"),
