@@ -61,9 +61,9 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
     val key = URLEncoder.encode(job.mark.key, UTF_8)
     val story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=$key")
     <tr>
-      <td><a href={story}>{job.mark.name}</a></td>
-      <td>{job.mark.user.getOrElse("")}</td>
-      <td>{job.mark.jobClass.getOrElse("")}</td>
+      <td style={Narrow}><a href={story}>{job.mark.name}</a></td>
+      <td style={Narrow}>{job.mark.user.getOrElse("")}</td>
+      <td style={Narrow}>{job.mark.jobClass.getOrElse("")}</td>
       <td>{job.priority}</td>
       <td>{job.state.text}</td>
       <td>{job.reason}</td>
@@ -138,6 +138,9 @@ private object StatusCells {
     "Ends in (80% interval)", "Deadline")
   val ExecutorColumns: Seq[String] = Seq("Executor", "Host", "Slots", "Running", "Copies", "Pilots", "Held", "Held for")
   val CounterColumns: Seq[String] = Seq("Counter", "Since the start")
+
+  /** Of cells with texts that tenants choose: a long one moves no other column out of sight. */
+  val Narrow = "min-width: 6em; max-width: 20em; overflow-wrap: anywhere"
 
   /** On a narrow screen the table scrolls, not the page. */
   def wide(table: Seq[Node]): Seq[Node] = <div class="table-responsive">{table}</div>
