@@ -247,8 +247,8 @@ PLANNER_DRAIN_TIMEOUT = ConfigKey(
     values.time_ms(),
     "2s",
     "How long the application waits at its end for the planner to read the last events and store what it "
-    "learned; if no planner runs then, one more is started. It waits only if `history.path` or `events.path` "
-    "is set.",
+    "learned; if no planner runs then, one more is started. If the history cannot be used for that long, "
+    "what the jobs taught is lost to it. The application waits only if `history.path` or `events.path` is set.",
 )
 PLANNER_RESTART_BACKOFF = ConfigKey(
     "spark.sched.planner.restartBackoff",
@@ -279,8 +279,8 @@ HISTORY_PATH = ConfigKey(
     "spark.sched.history.path",
     values.database(),
     "",
-    "Where the runtimes of ended jobs and the stages of earlier runs are kept: a SQLite file, which several "
-    "applications may share, or `postgresql://user@host/database`. Empty: in memory.",
+    "Where runtimes, task times, stages of earlier runs and what policies remember are kept: a SQLite file, "
+    "which several applications may share, or `postgresql://user@host/database`. Empty: in memory.",
 )
 HISTORY_PASSWORD = ConfigKey(
     "spark.sched.history.password",

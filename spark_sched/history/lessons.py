@@ -196,7 +196,10 @@ class LessonLog(ABC, Generic[S, L]):
 
     def checkpoint(self, state: S) -> None:
         """Save the state, unless another process has already saved one as recent."""
-        if self._database.attempt(lambda db: self._write(db, state), 0.5) is None:
+        written: list[bool] = []
+        if self._database.attempt(lambda db: written.append(self._write(db, state)), 0.5) is None and any(
+            written
+        ):
             self._changed.clear()
         self._since_checkpoint = 0
 
@@ -288,12 +291,12 @@ class LessonLog(ABC, Generic[S, L]):
         if self._since_checkpoint >= ROWS_BETWEEN:
             self.checkpoint(state)
 
-    def _write(self, db: Connection, state: S) -> None:
+    def _write(self, db: Connection, state: S) -> bool:
         serialise(db)
         table, values = self._tables.checkpoint, self._tables.values
         found = db.execute(select(table).where(table.c.layout == _LAYOUT)).first()
         if found is not None and found.upto >= self._upto:
-            return
+            return False
         predictor = self._predictor(state)
         rows = []
         for feature, value in self._changed:
@@ -316,6 +319,7 @@ class LessonLog(ABC, Generic[S, L]):
                 more=self._more(state),
             )
         )
+        return True
 
     def _say(self, sentence: str) -> None:
         (self._log or logging.getLogger("spark_sched")).warning("%s", sentence)

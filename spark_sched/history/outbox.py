@@ -249,7 +249,8 @@ def serialise(db: Connection) -> None:
     """Let no other client write until the transaction's end: rows must become visible in the order of their
     numbers. SQLite has one writer at a time anyway."""
     if db.dialect.name == "postgresql":
-        db.execute(text("LOCK TABLE stored_ends IN EXCLUSIVE MODE"))
+        # The second one is what earlier versions lock.
+        db.execute(text("LOCK TABLE stored_ends, sigma_jobs IN EXCLUSIVE MODE"))
 
 
 def _jobs(count: int) -> str:
