@@ -248,7 +248,8 @@ PLANNER_DRAIN_TIMEOUT = ConfigKey(
     "2s",
     "How long the application waits at its end for the planner to read the last events and store what it "
     "learned; if no planner runs then, one more is started. If the history cannot be used for that long, "
-    "what the jobs taught is lost to it. The application waits only if `history.path` or `events.path` is set.",
+    "what the jobs taught is lost to it. The application waits only if `history.path` or `events.path` is "
+    "set.",
 )
 PLANNER_RESTART_BACKOFF = ConfigKey(
     "spark.sched.planner.restartBackoff",
