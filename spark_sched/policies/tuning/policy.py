@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -152,6 +152,27 @@ class TunedReservationPolicy:
             decide_job=decide_job,
         )
         return plan, tuning
+
+    def lasting(self, memory: Tuning) -> Mapping[str, Any]:
+        """The levels of recurring jobs, and the goal that they are tuned towards."""
+        jobs = [[*key, *astuple(tuned)] for key, tuned in memory.jobs.items()]
+        return {"goal": self._goal(), "jobs": jobs}
+
+    def restored(self, lasting: Mapping[str, Any]) -> Tuning:
+        """Without the levels of another goal."""
+        if self._rule is None or lasting["goal"] != self._goal():
+            return Tuning()
+        jobs = {}
+        for user, name, level, steps, step, values, stepped, why in lasting["jobs"][-JOBS_KEPT:]:
+            counted = tuple(float(value) for value in values)
+            # Its bounds may have changed.
+            bounded = self._rule.start(float(level)).level
+            jobs[user, name] = Tuned(bounded, int(steps), float(step), counted, str(stepped), str(why))
+        return Tuning(MappingProxyType(jobs))
+
+    def _goal(self) -> list[float | None]:
+        options = self._settings.options
+        return [options[_LOSS], options[_SLOWDOWN]]
 
     def _seen(self, before: Tuning, snapshot: Snapshot, rule: StepRule) -> Tuning:
         slots = snapshot.slots
