@@ -60,10 +60,10 @@ def test_every_job_is_learned_once_however_often_the_planner_is_killed_or_hangs(
     done = run(
         "killed", "spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min",
         "spark.sched.planner.restartBackoff=50ms", "spark.sched.planner.restartBackoffMax=50ms",
-        "spark.sched.planner.stallTimeout=5s", cwd=tmp_path,
+        "spark.sched.planner.stallTimeout=5s", "spark.sched.planner.planValidity=1s", cwd=tmp_path,
     )  # fmt: skip
     assert "ended" in done.stdout, done.stderr[-3000:]
-    names = [f"{kind}-{n}" for kind in ("calm", "killed-within", "next") for n in range(4)]
+    names = [f"{kind}-{n}" for kind in ("calm", "killed-within", "next") for n in range(3)]
     names += [f"hung-{n}" for n in range(3)] + ["last"]
     assert runs(tmp_path / "history.db") == {name: [TWO_ACTIONS] for name in names}
     assert learned(tmp_path / "history.db") == len(names)
