@@ -20,7 +20,6 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 import spark_sched
 from spark_sched.errors import BadInputError, UnusedMarkWarning
 from spark_sched.view.status import Status
-from tests.integration.attached import assert_attached
 from tests.integration.scenarios import wait_until
 
 pytestmark = pytest.mark.integration
@@ -48,7 +47,6 @@ def own_name(context):
 
 
 def test_a_mark_that_covers_no_work_warns_once_where_its_block_ends(spark_context, name):
-    assert_attached(spark_context)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for _ in range(2):
