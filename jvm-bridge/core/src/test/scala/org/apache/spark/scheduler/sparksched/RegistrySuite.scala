@@ -450,5 +450,8 @@ final class RegistrySuite extends AnyFunSuite {
     assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "carol")) === Some("g" -> "carol"))
     assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "UNKNOWN")) === None)
     assert(JobEndListener.userOfGroup("else") === None)
+    val w = new World
+    w.registry.users.groupStarted("g", "carol")
+    assert(w.registry.users.ofGroup("g") === Some("carol") && w.registry.users.ofGroup("h") === None)
   }
 }
