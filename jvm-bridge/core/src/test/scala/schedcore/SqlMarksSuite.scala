@@ -34,7 +34,7 @@ final class SqlMarksSuite extends AnyFunSuite {
     (0 to SqlMarks.MostSessions).foreach(i => marks.ran(s"s$i", s"m$i"))
     assert(marks.seen("s0", None) === Set())
     assert(marks.seen("s1", None) === Set("m1"))
-    (0 to SqlMarks.MostJobs).foreach(i => marks.ran("s", s"m$i"))
-    assert(marks.seen("s", None) === Set(s"m${SqlMarks.MostJobs}"))
+    (0 to SqlMarks.MostJobs).foreach(i => marks.ran("s", s"own$i"))
+    assert(marks.seen("s", None) === Set(s"own${SqlMarks.MostJobs}"))
   }
 }

@@ -70,9 +70,13 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   test("what Spark runs with a session's settings outside of a query is the session's") {
     val w = new World
-    val eve = w.session("eve", forged: _*)
+    // Sessions of other tests have SET the rest, too: settings that two sessions share do not tell them apart.
+    val eve = w.session("eve", forged :+ ("spark.sched.job.class" -> "looked"): _*)
     val mark = inference(eve)(w.markOf)
     assert((mark.key, mark.user) === (("mark-name-3-eve-n", Some("eve"))))
+    val twin = w.session("mallory", forged :+ ("spark.sched.job.class" -> "looked"): _*)
+    val nobodys = inference(twin)(w.markOf)
+    assert((nobodys.key, nobodys.user) === (("spark-7", None)))
   }
 
   test("a query that claims another's running execution stays its session's") {
