@@ -46,7 +46,7 @@ def connect_tenants(spark: SparkSession) -> Result:
         with spark_sched.job(alice, "block", priority=2):
             alice.sql(_QUERY).collect()
             found["in_block"] = _jobs(spark, "block")
-        wait_until(lambda: not _jobs(spark, "block"), "the end of the block was to end its job", 60)
+        wait_until(lambda: not _jobs(spark, "block"), "the end of the block was to end its job")
     return found
 
 
@@ -248,5 +248,5 @@ def marks_in_micro_batches(spark: SparkSession) -> Result:
         )
         query.awaitTermination()
     all_told(sc)
-    wait_until(lambda: not spark_sched.status(spark).jobs, "the end of the stream was to end its jobs", 60)
+    wait_until(lambda: not spark_sched.status(spark).jobs, "the end of the stream was to end its jobs")
     return {"seen": seen}
