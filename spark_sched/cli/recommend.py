@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spark_sched.cli.common import echo_json, needing
-from spark_sched.cli.trace_input import each_log
+from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage import groups_of
 from spark_sched.errors import BadInputError
 from spark_sched.plain_text import plain
@@ -62,6 +63,8 @@ def command(logs: tuple[Path, ...], by_text: str, deviations: float, as_json: bo
     found = measure(applications, by)
     advice = recommend(applications, found, deviations)
     document = _document(applications, found, advice, deviations)
+    for application in every:
+        say_report(application.report)
     if as_json:
         echo_json(document)
         return
@@ -95,6 +98,7 @@ def _document(
         "held_share": share(statement.total_ms("held")) if statement.has_holds else None,
         "attempts": found.attempts,
         "attempts_without_cpu_time": found.unseen,
+        "missing": dict(sum((Counter(each.report.missing) for each in applications), Counter())),
         "groups": [_row(group, found, deviations) for group in found.groups],
         "recommendations": [
             {

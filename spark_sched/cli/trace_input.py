@@ -42,6 +42,8 @@ def say_report(report: ReadReport) -> None:
             click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
     for note, count in sorted(report.notes.items()):
         click.echo(f"not used: {count:,} {note}", err=True)
+    for lack, count in sorted(report.missing.items()):
+        click.echo(f"missing: {count:,} {lack}", err=True)
 
 
 def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -> list[_Read]:

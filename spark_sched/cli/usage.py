@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,10 @@ def command(
         "unended_attempts": sum(each.outcome == "unknown" for usage in usages for each in usage.attempts),
         "unread_lines": sum(report.bad_rows for _, report in read),
         "truncated": [file for _, report in read for file in report.truncated],
+        "not_used": _sums(report.notes for _, report in read),
+        "missing": _sums(report.missing for _, report in read),
+        "attempts": sum(len(usage.attempts) for usage in usages),
+        "unlisted_executors": sum(usage.unlisted for usage in usages),
     }
     if profile is not None:
         document["energy"] = energy_document(account_energy(usages, profile, by))
@@ -129,6 +134,13 @@ def command(
     _print(document)
     if profile is not None:
         print_energy(document["energy"])
+
+
+def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items()))
 
 
 def _live(
@@ -265,12 +277,15 @@ def _print(document: dict[str, Any]) -> None:
     console = Console(highlight=False)
     offered = document["capacity_slot_s"]
     run, held = (document["total"][f"{kind}_slot_s"] for kind in ("run", "held"))
-    if offered == 0:
+    if offered == 0 and not document["attempts"]:
         console.print("no executor offered any slot")
         return
     used = document["total"]["total_slot_s"]
-    if used == 0:
+    if not document["attempts"] and not used:
         console.print(f"No task ran: {offered:,.0f} slot-seconds were idle.")
+        return
+    if offered == 0:
+        console.print(f"{document['attempts']:,} attempts ran, each for less than 1 ms.")
         return
     wasted = used - run - held
     console.print(
@@ -287,6 +302,11 @@ def _print(document: dict[str, Any]) -> None:
         console.print(
             f"note: {document['unended_attempts']:,} attempts have no end in the log: they count as run "
             "until their stage or the log ends"
+        )
+    if document["unlisted_executors"]:
+        console.print(
+            f"note: {document['unlisted_executors']:,} executors are not listed in the log: their slots are "
+            "those that attempts took at once, so more may have been idle"
         )
     if document["excess_slot_s"]:
         excess = document["excess_slot_s"] / offered

@@ -30,7 +30,8 @@ class ReadReport:
     """The state of reading so far; complete when all chunks of the reader have been consumed.
 
     ``rows`` counts rows read, ``bad_rows`` unreadable rows, ``notes`` rows skipped deliberately (by
-    reason); ``truncated`` lists files whose end is missing.
+    reason); ``truncated`` lists files whose end is missing. ``missing`` counts what the source lacks: the
+    rows that depend on it are used all the same.
     """
 
     rows: int = 0
@@ -38,6 +39,7 @@ class ReadReport:
     examples: list[BadRow] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
     truncated: list[str] = field(default_factory=list)
+    missing: Counter[str] = field(default_factory=Counter)
 
     def bad(self, file: str, line: int, reason: str, text: str | bytes = "") -> None:
         self.bad_rows += 1
@@ -61,4 +63,5 @@ class ReadReport:
             "bad_examples": [str(row) for row in self.examples],
             "notes": dict(sorted(self.notes.items())),
             "truncated": list(self.truncated),
+            "missing": dict(sorted(self.missing.items())),
         }

@@ -11,6 +11,7 @@ from spark_sched.analysis.usage import Usage, is_recorded, usage_of_event_log, u
 from spark_sched.errors import BadInputError
 from spark_sched.traces import Trace
 from spark_sched.traces.jobs import Executed, JobRecord, chunked
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers import open_trace
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
 
@@ -42,6 +43,7 @@ class LoggedApplication:
         usage: its executors, attempts and holds.
         ran: its jobs, by the name they have in ``usage``.
         shapes: number of executors by cores and slots; empty if cores are not recorded.
+        report: the lines that could not be used, and what the log lacks.
     """
 
     log: Path
@@ -50,13 +52,15 @@ class LoggedApplication:
     properties: Mapping[str, str] | None = None
     ran: Mapping[str, Ran] = field(default_factory=dict)
     shapes: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    report: ReadReport = field(default_factory=ReadReport)
 
 
 def read_application(path: Path, progress: Callable[[int], None] = lambda read: None) -> LoggedApplication:
     """The application of a Spark event log, or of the file that the planner recorded; ``progress`` gets the
     bytes that were read. Raises BadInputError if the file is neither, or damaged."""
     if path.is_file() and is_recorded(path):
-        return LoggedApplication(path, usage_of_recorded(path, progress))
+        report = ReadReport()
+        return LoggedApplication(path, usage_of_recorded(path, progress, report), report=report)
     reader = open_trace(path, progress=progress)
     if not isinstance(reader, SparkEventLogReader):
         raise BadInputError(f"{path} is not a Spark event log but {reader.title}: give an event log")
@@ -76,6 +80,7 @@ def read_application(path: Path, progress: Callable[[int], None] = lambda read: 
         reader.properties or None,
         {str(number): _ran(job) for number, job in enumerate(jobs)},
         shapes,
+        reader.report,
     )
 
 

@@ -98,7 +98,7 @@ class Statement:
 def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> Statement:
     """Charge all slot time of the applications to groups of jobs, the greatest first.
 
-    Slot time of an attempt or a hold outside its executor's presence is not charged.
+    Attempts are charged in full; of a hold, only its time within its executor's presence is charged.
     """
     rows: dict[tuple[str, ...], GroupUsage] = {}
     capacity_ms = idle_ms = excess_ms = 0
@@ -126,15 +126,17 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
         charged: dict[str, int] = defaultdict(int)
         presence = {each.executor: each for each in usage.executors}
         for charge in charges(usage):
-            there = presence.get(charge.executor)
-            if there is None:
-                continue
-            slot_ms = charge.slots * max(
-                0, min(charge.end_ms, there.end_ms) - max(charge.start_ms, there.start_ms)
-            )
+            start_ms, end_ms = charge.start_ms, charge.end_ms
+            if charge.kind == "held":
+                there = presence.get(charge.executor)
+                if there is None:
+                    continue
+                start_ms, end_ms = max(start_ms, there.start_ms), min(end_ms, there.end_ms)
+            slot_ms = charge.slots * max(0, end_ms - start_ms)
             add(usage, number, charge, slot_ms)
             charged[charge.executor] += slot_ms
         free_ms = 0
+        excess_ms += sum(ms for executor, ms in charged.items() if executor not in presence)
         for there in usage.executors:
             offered_ms = there.slots * (there.end_ms - there.start_ms)
             capacity_ms += offered_ms

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, Usage
+from spark_sched.analysis.usage.unlisted import cover_attempts
 from spark_sched.traces import Trace
 from spark_sched.traces.readers.spark_measured import Measured
 
@@ -14,7 +15,8 @@ def usage_of_event_log(trace: Trace) -> Usage:
     """The usage of a trace that was read from a Spark event log.
 
     An attempt takes one slot of its executor. An executor without a logged end lasts until the last event of
-    the log; so does an attempt, unless its stage ended before. Slot time held idle and its bound by equation
+    the log; so does an attempt, unless its stage or its executor ended before. An executor whose addition is
+    not logged is there from its first attempt. Slot time held idle and its bound by equation
     4 are as the scheduler measured them, and users and classes are those that it accepted.
     """
     usage = Usage()
@@ -47,6 +49,7 @@ def usage_of_event_log(trace: Trace) -> Usage:
     stages = trace.stages.to_pydict()
     stage_ends_s = dict(zip(zip(stages["job"], stages["stage"], strict=True), stages["end_s"], strict=True))
     tasks = trace.tasks.to_pydict()
+    removed_s = {m.machine: m.removed_s for m in trace.meta.machines if m.removed_s is not None}
     columns = ("job", "stage", "task", "host", "start_s", "duration_s", "outcome")
     for job, stage, index, executor, start_s, duration_s, outcome in zip(
         *(tasks[column] for column in columns), strict=True
@@ -57,8 +60,8 @@ def usage_of_event_log(trace: Trace) -> Usage:
         if duration_s is not None:
             end_ms = start_ms + round(duration_s * 1000)
         else:
-            end_s = stage_ends_s.get((job, stage))
-            end_ms = max(start_ms, last_ms if end_s is None else round(end_s * 1000))
+            ends_s = [e for e in (stage_ends_s.get((job, stage)), removed_s.get(executor)) if e is not None]
+            end_ms = max(start_ms, round(min(ends_s) * 1000) if ends_s else last_ms)
         usage.attempts.append(
             ChargedAttempt(
                 str(job),
@@ -70,12 +73,18 @@ def usage_of_event_log(trace: Trace) -> Usage:
                 "success" if outcome == "finished" else outcome,
             )
         )
+    first_ms: dict[str, int] = {}
+    for attempt in usage.attempts:
+        first_ms[attempt.executor] = min(attempt.start_ms, first_ms.get(attempt.executor, attempt.start_ms))
     for machine in trace.meta.machines:
-        start_ms = round((machine.added_s or 0.0) * 1000)
+        start_ms = (
+            first_ms.get(machine.machine, 0) if machine.added_s is None else round(machine.added_s * 1000)
+        )
         end_ms = last_ms if machine.removed_s is None else round(machine.removed_s * 1000)
         usage.executors.append(
             Presence(machine.machine, machine.slots or 0, start_ms, max(start_ms, end_ms), machine.host or "")
         )
+    cover_attempts(usage, last_ms)
     return usage
 
 

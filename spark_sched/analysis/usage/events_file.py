@@ -11,6 +11,7 @@ from typing import Any
 
 from spark_sched import events
 from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Presence, Usage
+from spark_sched.analysis.usage.unlisted import cover_attempts
 from spark_sched.errors import BadInputError
 from spark_sched.events.codec import EVENT_TYPES, decode_event
 from spark_sched.traces.read_report import ReadReport
@@ -122,6 +123,7 @@ class _Fold:
         for executor in list(self._present):
             self._executor_left(executor, self._now_ms)
         self._usage.holds = self._holds
+        cover_attempts(self._usage, self._now_ms)
         return self._usage
 
     def _reset(self, at_ms: int) -> None:

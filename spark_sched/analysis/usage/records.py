@@ -61,7 +61,8 @@ class Usage:
     holds; slot time of unknown jobs has the key ``""``. ``held_at_most_ms`` is its upper bound by equation 4,
     if the source records that, too: infinite if nothing bounds it. Otherwise the bound follows from
     ``isolation``, the isolation level of jobs that had one of their own, and ``barriers``, the jobs of stages
-    whose slots were held for a next one.
+    whose slots were held for a next one. ``unlisted`` is the number of executors not listed by the source:
+    their slots are the most that their attempts took at once.
     """
 
     executors: list[Presence] = field(default_factory=list)
@@ -72,3 +73,4 @@ class Usage:
     held_at_most_ms: dict[str, float] | None = None
     isolation: dict[str, float] = field(default_factory=dict)
     barriers: dict[str, str] = field(default_factory=dict)
+    unlisted: int = 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from spark_sched.analysis.usage.unlisted import most_at_once
 from spark_sched.analysis.whatif.changes import (
     Switch,
     mode_switched_to,
@@ -165,13 +166,18 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         ended = any(d is not None for stage in job.stages for d in stage.rows.duration_s)
         if ended and job.submit_s is not None:
             jobs.append(job)
+        elif ended:
+            notes["jobs that began before the log and are left out"] += 1
         else:
             notes["jobs without a task that ended"] += 1
+    if not jobs and notes["jobs that began before the log and are left out"]:
+        raise BadInputError(f"{path} has no job whose start is in the log: give all parts of the log")
     if not jobs:
         raise BadInputError(f"{path} has no job with a task: record one with spark.eventLog.enabled=true")
     if reader.report.bad_rows:
         notes["lines of the log that cannot be read"] += reader.report.bad_rows
     notes.update(reader.report.notes)
+    notes.update(reader.report.missing)
     jobs = [replace(job, end_s=_end_s(job, reader)) for job in jobs]
     jobs.sort(key=lambda job: (job.submit_s, job.source_id))
     properties = reader.properties
@@ -330,7 +336,9 @@ def _executors(machines: Iterable[Machine], jobs: list[JobRecord]) -> Iterator[M
             for attempt in attempts_of(stage):
                 launches.setdefault(attempt.executor, []).append(attempt)
     last_ms = max(a.end_ms for attempts in launches.values() for a in attempts)
-    listed = {machine.machine.rsplit("/", 1)[-1]: machine for machine in machines}
+    machines = list(machines)
+    listed = {m.machine: m for m in machines if m.slots is not None}
+    removed_only_s = {m.machine: m.removed_s for m in machines if m.slots is None}
     for name, machine in listed.items():
         ran = launches.get(name, [])
         added_s, removed_s = machine.added_s or 0.0, machine.removed_s
@@ -344,9 +352,6 @@ def _executors(machines: Iterable[Machine], jobs: list[JobRecord]) -> Iterator[M
                 name, machine.host, slots, machine.cpus, added_s=max(0.0, added_s), removed_s=removed_s
             )
     for name in sorted(launches.keys() - listed.keys()):
-        changes = sorted((at, step) for a in launches[name] for at, step in ((a.start_ms, 1), (a.end_ms, -1)))
-        running = most = 0
-        for _, step in changes:
-            running += step
-            most = max(most, running)
-        yield Machine(name, None, max(1, most), added_s=min(a.start_ms for a in launches[name]) / 1000.0)
+        slots = most_at_once((a.start_ms, a.end_ms, 1) for a in launches[name])
+        added_s = max(0.0, min(a.start_ms for a in launches[name]) / 1000.0)
+        yield Machine(name, None, slots, added_s=added_s, removed_s=removed_only_s.get(name))

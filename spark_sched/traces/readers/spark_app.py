@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +12,17 @@ from spark_sched.traces.jobs import Executed, JobRecord, widest
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
-from spark_sched.traces.readers.spark_marks import RANDOM_ID, THRIFT_START, user_of_group
+from spark_sched.traces.readers.spark_marks import RANDOM_ID, THRIFT_START, Marked, user_of_group
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
+from spark_sched.traces.readers.spark_open import OpenJob, OpenJobs
 from spark_sched.traces.readers.spark_origins import SparkOrigins
 from spark_sched.units import parse_moment_ms
 
 #: The exceptions that decoding a damaged event raises.
 NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
+
+#: The name of a job of which the log has attempts alone.
+NOT_LOGGED = "(not in the log)"
 
 #: Events after a job's end until it is given out: ends of killed tasks come late.
 _LATE_EVENTS = 2000
@@ -43,18 +47,6 @@ LogEvent = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _OpenJob:
-    key: str
-    marks: Mapping[str, str]
-    name: str | None
-    user: str | None
-    spark_jobs: list[SparkJob] = field(default_factory=list)
-    open_jobs: int = 0
-    may_grow: bool = True
-    pool: str | None = None
-
-
-@dataclass(slots=True)
 class _About:
     id: str | None = None
     name: str | None = None
@@ -62,48 +54,6 @@ class _About:
     version: str | None = None  # Spark's
     prefix: str = ""  # of its jobs' ids, where several applications make one trace
     origins: SparkOrigins = field(default_factory=SparkOrigins)
-
-
-class _SparkJobs:
-    """Spark jobs of jobs that have not left, and the attempts of their stages, as the log numbers them.
-
-    Attributes:
-        by_number: Spark jobs.
-        runs: attempts, by stage and number.
-    """
-
-    def __init__(self) -> None:
-        self.by_number: dict[int, tuple[_OpenJob, SparkJob]] = {}
-        self.runs: dict[tuple[int, int], StageAttempt] = {}
-        self._owners: dict[int, list[int]] = {}  # by stage, the Spark jobs that need it
-
-    def add(self, job: _OpenJob, spark_job: SparkJob) -> None:
-        self.by_number[spark_job.spark_job] = (job, spark_job)
-        for stage in spark_job.parents:
-            self._owners.setdefault(stage, []).append(spark_job.spark_job)
-
-    def run_of(self, event: LogEvent) -> StageAttempt | None:
-        """The attempt of a stage that an event is about, if it is known."""
-        return self.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
-
-    def owner(self, stage: int) -> tuple[_OpenJob, SparkJob] | None:
-        # DAGScheduler.activeJobForStage: the lowest active job that needs the stage runs it.
-        numbers = self._owners.get(stage, [])
-        active = [n for n in numbers if self.by_number[n][1].end_s is None]
-        chosen = min(active, default=max(numbers, default=None))
-        return None if chosen is None else self.by_number[chosen]
-
-    def remove(self, spark_job: SparkJob) -> None:
-        """Its job leaves."""
-        for run in spark_job.runs:
-            self.runs.pop((run.stage, run.attempt), None)
-        self.by_number.pop(spark_job.spark_job, None)
-        for stage in spark_job.parents:
-            owners = self._owners.get(stage, [])
-            if spark_job.spark_job in owners:
-                owners.remove(spark_job.spark_job)
-            if not owners:
-                self._owners.pop(stage, None)
 
 
 class SparkApplication:
@@ -124,9 +74,7 @@ class SparkApplication:
         #: This project's scheduler's own records of its jobs.
         self.measured = Measured()
         self.executors = SparkExecutors(self._s)
-        self._jobs: dict[str, _OpenJob] = {}
-        self._closed: set[str] = set()
-        self._spark_jobs = _SparkJobs()
+        self._open = OpenJobs(report)
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
         self._handlers = {
@@ -161,7 +109,7 @@ class SparkApplication:
         if kind.endswith("SparkListenerSQLExecutionStart"):
             self.about.origins.execution_started(line)
         elif kind.endswith("SparkListenerSQLExecutionEnd"):
-            job = self._jobs.get(self.about.origins.execution_ended(line) or "")
+            job = self._open.by_key.get(self.about.origins.execution_ended(line) or "")
             if job is not None:
                 job.may_grow = False
                 self._may_leave(job)
@@ -169,17 +117,26 @@ class SparkApplication:
 
     def finish(self) -> Iterator[JobRecord]:
         """The jobs that are left when the log ends."""
-        for key in list(self._jobs):
+        if self._open.ends_without_start:
+            self._report.missing["ends of Spark jobs whose start is not in the log"] += (
+                self._open.ends_without_start
+            )
+        unlisted = len(self.executors.unlisted())
+        if unlisted:
+            self._report.missing["executors whose addition is not in the log"] += unlisted
+        if self.about.id is None and self._count:
+            self._report.missing["applications whose start is not in the log"] += 1
+        for key in list(self._open.by_key):
             yield self._close(key)
 
     def _leave(self) -> Iterator[JobRecord]:
         self._count += 1
         while self._leaving and self._leaving[0][0] <= self._count:
-            job = self._jobs.get(self._leaving.popleft()[1])
+            job = self._open.by_key.get(self._leaving.popleft()[1])
             if job is not None and job.open_jobs == 0 and not job.may_grow:
                 yield self._close(job.key)
 
-    def _may_leave(self, job: _OpenJob) -> None:
+    def _may_leave(self, job: OpenJob) -> None:
         if job.open_jobs == 0 and not job.may_grow:
             self._leaving.append((self._count + _LATE_EVENTS, job.key))
 
@@ -249,86 +206,84 @@ class SparkApplication:
         properties = event.get("Properties") or {}
         infos = event.get("Stage Infos") or []
         parents = {int(i["Stage ID"]): tuple(int(p) for p in i.get("Parent IDs") or ()) for i in infos}
-        spark_job = SparkJob(number, self._s(event["Submission Time"]), parents)
-        if number in self._spark_jobs.by_number:
+        tasks = {int(i["Stage ID"]): int(i.get("Number of Tasks", 0)) for i in infos}
+        spark_job = SparkJob(number, self._s(event["Submission Time"]), parents, tasks=tasks)
+        if number in self._open:
             raise ValueError(f"Spark job {number} has already started")
+        names = [str(i.get("Stage Name", "")) for i in infos]
+        job = self._job_of(properties, number, names[-1] if names else None)
+        self._open.started(job, spark_job)
+        self._may_leave(job)
+
+    def _mark(self, properties: dict[str, Any], number: int) -> Marked:
         allowed = self.properties.get("spark.sched.limits.marks")
-        mark = self.about.origins.mark(properties, number, allowed)
+        return self.about.origins.mark(properties, number, allowed)
+
+    def _job_of(self, properties: dict[str, Any], number: int, stage_name: str | None) -> OpenJob:
+        """The open job of a Spark job with these local properties."""
+        mark = self._mark(properties, number)
         key, part = self.about.origins.joined(mark)
-        if key in self._closed:
-            self._report.notes["Spark jobs of a job that had ended"] += 1
-            return
-        job = self._jobs.get(key)
+        if (closed := self._open.closed.get(key)) is not None:
+            return self._open.reopened(closed)
+        job = self._open.by_key.get(key)
         if job is None:
-            names = [str(i.get("Stage Name", "")) for i in infos]
             texts = (properties.get(text) for text in _TEXTS)
             given = (str(text) for text in texts if text and not _ONE_TIME.fullmatch(str(text)))
-            name = mark.name or next(given, None) or self.about.origins.names.pop(key, None)
-            name = name or (names[-1] if names else None)
-            job = self._jobs[key] = _OpenJob(key, mark.fields, name, mark.user or self.about.user)
+            name = mark.name or next(given, None) or self.about.origins.names.pop(key, None) or stage_name
+            job = self._open.by_key[key] = OpenJob(key, mark.fields, name, mark.user or self.about.user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
         if part is not None:
-            self._join(self._jobs.pop(part, None), job)
-        job.spark_jobs.append(spark_job)
-        job.open_jobs += 1
-        self._spark_jobs.add(job, spark_job)
-
-    def _join(self, part: _OpenJob | None, job: _OpenJob) -> None:
-        """A job turns out to be part of another one."""
-        if part is not None:
-            job.spark_jobs += part.spark_jobs
-            job.open_jobs += part.open_jobs
-            for spark_job in part.spark_jobs:
-                self._spark_jobs.by_number[spark_job.spark_job] = (job, spark_job)
+            self._open.join(part, job)
+        return job
 
     def _job_end(self, event: LogEvent) -> None:
-        found = self._spark_jobs.by_number.get(int(event["Job ID"]))
-        if found is None:
-            self._report.notes["ends of Spark jobs whose start is not in the log"] += 1
-            return
-        job, spark_job = found
-        end_s = self._s(event["Completion Time"])
-        if end_s < spark_job.submit_s:
-            raise ValueError("it ends before it starts")
-        if spark_job.end_s is None:
-            job.open_jobs -= 1
-        spark_job.end_s = end_s
-        spark_job.failed = event["Job Result"]["Result"] != "JobSucceeded"
-        self._may_leave(job)
+        failed = event["Job Result"]["Result"] != "JobSucceeded"
+        job = self._open.ended(int(event["Job ID"]), self._s(event["Completion Time"]), failed)
+        if job is not None:
+            self._may_leave(job)
 
     def _stage_submitted(self, event: LogEvent) -> None:
         info = event["Stage Info"]
         stage, attempt = int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))
-        owner = self._spark_jobs.owner(stage)
-        if owner is None or (stage, attempt) in self._spark_jobs.runs:
-            self._report.notes["stages of Spark jobs whose start is not in the log"] += 1
-            return
+        run = self._open.runs.get((stage, attempt))
+        if run is not None and run.submitted:
+            raise ValueError(f"stage {stage}.{attempt} was submitted before")
         tasks = int(info["Number of Tasks"])
         if tasks < 1:
             return  # Spark ends a stage without partitions at once
         barrier = any(rdd.get("Barrier") for rdd in info.get("RDD Info") or ())
         submit = info.get("Submission Time")
-        run = StageAttempt(
-            stage,
-            attempt,
-            str(info.get("Stage Name") or ""),
-            tasks,
-            None if submit is None else self._s(submit),
-            barrier=barrier,
-            cpus=self.executors.task_cpus,
-            outside=any(
-                _OUTSIDE.search(f"{r.get('Name')} {r.get('Scope')}") for r in info.get("RDD Info") or ()
-            ),
+        if run is None:
+            run = StageAttempt(stage, attempt, "", tasks)
+            owner = self._open.owner(stage)
+            spark_job = self._stray(stage, info, event) if owner is None else owner[1]
+            self._open.add_run(spark_job, run)
+        run.submitted, run.tasks, run.barrier = True, tasks, barrier
+        run.name = str(info.get("Stage Name") or "")
+        run.submit_s = None if submit is None else self._s(submit)
+        run.cpus = self.executors.task_cpus
+        run.outside = any(
+            _OUTSIDE.search(f"{r.get('Name')} {r.get('Scope')}") for r in info.get("RDD Info") or ()
         )
-        owner[1].runs.append(run)
-        self._spark_jobs.runs[stage, attempt] = run
+
+    def _stray(self, stage: int, info: LogEvent, event: LogEvent) -> SparkJob:
+        """A Spark job for a stage whose own has no start in the log: local properties say whose it is."""
+        properties = event.get("Properties") or {}
+        job = None
+        if not self._mark(properties, -1).key.startswith("spark-"):
+            job = self._job_of(properties, -1, str(info.get("Stage Name") or ""))
+        return self._open.stray(stage, job)
 
     def _stage_completed(self, event: LogEvent) -> None:
         info = event["Stage Info"]
-        run = self._spark_jobs.run_of(info)
+        run = self._open.runs.get((int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))))
         if run is None:
             return
+        if not run.name:
+            run.name = str(info.get("Stage Name") or "")
+        if not run.submitted:
+            run.tasks = max(run.tasks, int(info.get("Number of Tasks", 0)))
         if info.get("Submission Time") is not None:
             run.submit_s = self._s(info["Submission Time"])
         if info.get("Completion Time") is not None:
@@ -336,18 +291,15 @@ class SparkApplication:
         run.failed = info.get("Failure Reason") is not None
 
     def _task_start(self, event: LogEvent) -> None:
-        run = self._spark_jobs.run_of(event)
         info = event["Task Info"]
-        if run is None or info is None:
+        if info is None:
             return  # Its end is counted.
-        start_s = self._s(info["Launch Time"])
-        run.running[info["Task ID"]] = Begun(_index(info), start_s, **_placed(info))
+        start_s, index, placed = self._s(info["Launch Time"]), _index(info), self._placed(info)
+        run = self._open.run_of(event)
+        if (info["Task ID"], index, placed["attempt"]) not in run.ended:
+            run.running[info["Task ID"]] = Begun(index, start_s, **placed)
 
     def _task_end(self, event: LogEvent) -> None:
-        run = self._spark_jobs.run_of(event)
-        if run is None:
-            self._report.notes["task ends of stages whose start is not in the log"] += 1
-            return
         info = event["Task Info"]
         if info is None:
             self._report.notes["task ends without the task's data"] += 1
@@ -356,11 +308,17 @@ class SparkApplication:
         index = _index(info)
         if end_s < start_s:
             raise ValueError(f"task {index} runs from {start_s} to {end_s}")
-        placed, reason = _placed(info), event["Task End Reason"]["Reason"]
+        placed, reason = self._placed(info), event["Task End Reason"]["Reason"]
+        run = self._open.run_of(event)
         run.running.pop(info.get("Task ID"), None)
         # The second end of an attempt that had succeeded: its output is lost with its executor.
         if reason == "Resubmitted" and run.rows.lose(index, placed["attempt"]):
             return
+        attempt = (info.get("Task ID", -1), index, placed["attempt"])
+        if attempt in run.ended and reason != "Resubmitted":
+            self._report.notes["ends of attempts that the log has twice"] += 1
+            return
+        run.ended.add(attempt)
         run.rows.add(
             index,
             round(end_s - start_s, 3),
@@ -370,18 +328,22 @@ class SparkApplication:
             **placed,
         )
 
+    def _placed(self, info: LogEvent) -> dict[str, Any]:
+        """The facts about an attempt that are known from its start."""
+        return {
+            "attempt": int(info["Attempt"]),
+            "copy": bool(info.get("Speculative", False)),
+            "host": self.executors.ran(info, self.about.prefix),
+            "locality": str(info.get("Locality", "")),
+        }
+
     def _close(self, key: str) -> JobRecord:
-        job = self._jobs.pop(key)
-        self._closed.add(key)
-        for spark_job in job.spark_jobs:
-            for run in spark_job.runs:
-                run.add_running()
+        job = self._open.close(key)
         stages = stages_of(job.spark_jobs)
-        for spark_job in job.spark_jobs:
-            self._spark_jobs.remove(spark_job)
-        submit_s = min(s.submit_s for s in job.spark_jobs)
+        # Of a job that began before the log only a part is known: neither its submission nor its runtime.
+        submit_s = min(s.submit_s for s in job.spark_jobs) if job.started else None
         ends = [s.end_s for s in job.spark_jobs if s.end_s is not None]
-        over = len(ends) == len(job.spark_jobs)
+        over = len(ends) == len(job.spark_jobs) and submit_s is not None
         starts = [s for p in stages for s in p.rows.start_s if s is not None]
         start_s = min(starts, default=None)
         last = max(job.spark_jobs, key=lambda s: (s.submit_s, s.spark_job))
@@ -399,15 +361,15 @@ class SparkApplication:
             "unknown" if not over else "failed" if last.failed else "finished",
             "malleable",
             stages,
-            name=job.name,
+            name=job.name or next((stage.name for stage in reversed(stages) if stage.name), NOT_LOGGED),
             user=job.user,
             job_class=job.marks.get("class"),
             priority=int(priority) if priority and re.fullmatch(r"-?\d{1,9}", priority) else None,
             submit_s=submit_s,
             start_s=start_s,
             end_s=end_s,
-            runtime_s=round(end_s - submit_s, 3) if end_s is not None else None,
-            deadline_s=self._deadline_s(deadline, submit_s),
+            runtime_s=round(end_s - submit_s, 3) if end_s is not None and submit_s is not None else None,
+            deadline_s=None if submit_s is None else self._deadline_s(deadline, submit_s),
             isolation=float(isolation)
             if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation)
             else None,
@@ -421,16 +383,6 @@ def _index(info: LogEvent) -> int:
     if not 0 <= index < 2**31:
         raise ValueError(f"task {index}")
     return index
-
-
-def _placed(info: LogEvent) -> dict[str, Any]:
-    """The facts about an attempt that are known from its start."""
-    return {
-        "attempt": int(info["Attempt"]),
-        "copy": bool(info.get("Speculative", False)),
-        "host": str(info["Executor ID"]),
-        "locality": str(info.get("Locality", "")),
-    }
 
 
 def _executed(metrics: Any) -> Executed | None:

@@ -21,7 +21,13 @@ class Begun(NamedTuple):
 
 @dataclass(slots=True)
 class StageAttempt:
-    """One attempt of a stage, as it ran; ``running``: what has begun and not ended, by task id."""
+    """One attempt of a stage, as it ran.
+
+    Attributes:
+        submitted: the log has its submission; otherwise its tasks alone show that it ran.
+        running: what has begun and not ended, by task id.
+        ended: what has ended, by task id, index and attempt.
+    """
 
     stage: int
     attempt: int
@@ -35,6 +41,16 @@ class StageAttempt:
     outside: bool = False
     rows: TaskRows = field(default_factory=TaskRows)
     running: dict[int, Begun] = field(default_factory=dict)
+    ended: set[tuple[int, int, int]] = field(default_factory=set)
+    submitted: bool = True
+
+    def first_s(self) -> float | None:
+        """Its submission or, if that is not known, its first launch."""
+        if self.submit_s is not None:
+            return self.submit_s
+        starts = [begun.start_s for begun in self.running.values()]
+        starts += [start_s for start_s in self.rows.start_s if start_s is not None]
+        return min(starts, default=None)
 
     def add_running(self) -> None:
         """Give attempts without an end rows without a duration."""
@@ -50,11 +66,17 @@ class StageAttempt:
                 locality=begun.locality,
             )
         self.running.clear()
+        # Of a stage that was not submitted in this log, only the tasks that ran are known.
+        self.tasks = max(self.tasks, 0 if self.submitted else max(self.rows.task, default=0) + 1)
 
 
 @dataclass(slots=True)
 class SparkJob:
-    """One Spark job: its stages (also those it skipped) with their parents, and the attempts it ran."""
+    """One Spark job: its stages (also those it skipped) with their parents, and the attempts it ran.
+
+    ``started``: the log has its start; otherwise ``spark_job`` is a number of the reader's own, below 0.
+    ``tasks``: the number of tasks of its stages, as its start lists them.
+    """
 
     spark_job: int
     submit_s: float
@@ -62,6 +84,8 @@ class SparkJob:
     end_s: float | None = None
     failed: bool = False
     runs: list[StageAttempt] = field(default_factory=list)
+    started: bool = True
+    tasks: dict[int, int] = field(default_factory=dict)
 
 
 def stages_of(jobs: list[SparkJob]) -> list[StageRecord]:

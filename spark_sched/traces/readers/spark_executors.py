@@ -25,6 +25,7 @@ class SparkExecutors:
         self._profiles: dict[int, dict[str, Any]] = {}
         self._present: dict[str, Machine] = {}
         self._gone: list[Machine] = []
+        self._unlisted: dict[str, Machine] = {}
 
     def profile_added(self, event: dict[str, Any]) -> None:
         self._profiles[int(event["Resource Profile Id"])] = dict(event["Task Resource Requests"])
@@ -42,13 +43,30 @@ class SparkExecutors:
         )
 
     def removed(self, event: dict[str, Any]) -> None:
-        """An executor is gone, if it was there."""
-        machine = self._present.pop(str(event["Executor ID"]), None)
+        """An executor is gone."""
+        executor, at_s = str(event["Executor ID"]), self._seconds(event["Timestamp"])
+        machine = self._present.pop(executor, None)
         if machine is not None:
-            self._gone.append(replace(machine, removed_s=self._seconds(event["Timestamp"])))
+            self._gone.append(replace(machine, removed_s=at_s))
+        elif executor in self._unlisted:
+            self._unlisted[executor] = replace(self._unlisted[executor], removed_s=at_s)
+
+    def ran(self, info: dict[str, Any], prefix: str) -> str:
+        """The trace's name of the executor of a task, which the log may not list."""
+        executor = str(info["Executor ID"])
+        name = f"{prefix}{executor}"
+        if executor not in self._present:
+            host = info.get("Host")
+            self._unlisted.setdefault(executor, Machine(name, None if host is None else str(host)))
+        return name
+
+    def unlisted(self) -> list[Machine]:
+        """Executors that ran tasks and whose addition is not in the log: without slots and start."""
+        listed = {machine.machine for machine in (*self._gone, *self._present.values())}
+        return [machine for machine in self._unlisted.values() if machine.machine not in listed]
 
     def machines(self) -> list[Machine]:
-        return [*self._gone, *self._present.values()]
+        return [*self._gone, *self._present.values(), *self.unlisted()]
 
     def _slots(self, info: dict[str, Any], cores: int) -> int:
         """Tasks that run at once on an executor: by cores, and by GPUs and the like if tasks ask for any."""

@@ -24,6 +24,7 @@ from spark_sched.analysis.usage import (
     usage_of_event_log,
     usage_of_recorded,
 )
+from spark_sched.analysis.usage.unlisted import cover_attempts
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.policies import ReservationRule
@@ -35,6 +36,7 @@ from spark_sched.traces.lines import lines
 from spark_sched.traces.read_report import ReadReport
 from tests.encoding import encode_event
 from tests.unit.sim.scripted import Scripted
+from tests.unit.traces.event_log import T0, Log
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"
 
@@ -78,8 +80,49 @@ def test_slots_per_task_and_holds_count():
     assert charged(attempt(0, 2_000, slots=2), holds=held, slots=2) == {"run": 4_000, "held": 1_500}
 
 
-def test_nothing_is_charged_outside_an_executors_presence():
-    assert charged(attempt(-500, 500), attempt(9_000, 12_000, index=1)) == {"run": 1_500}
+def test_attempts_are_charged_in_full_and_holds_within_their_executors_presence():
+    held = [Hold("a", "1", 9_000, 12_000), Hold("a", "gone", 0, 1_000)]
+    attempts = (
+        attempt(-500, 500),
+        attempt(9_000, 12_000, index=1),
+        attempt(0, 700, index=2, executor="unlisted"),
+    )
+    assert charged(*attempts, holds=held, slots=2) == {"run": 4_700, "held": 1_000}
+
+
+def test_executors_cover_their_attempts_and_the_unlisted_ones_are_counted():
+    usage = Usage([Presence("1", 1, 0, 900)])
+    usage.attempts = [attempt(0, 1_000), attempt(100, 400, executor="2"), attempt(399, 600, executor="2")]
+    cover_attempts(usage, 2_000)
+    assert usage.executors == [Presence("1", 1, 0, 1_000), Presence("2", 2, 100, 2_000)]
+    assert usage.unlisted == 1
+
+
+def test_a_log_without_its_executors_is_charged_and_says_what_it_lacks(tmp_path):
+    log = Log().job(0, 0, {0: []}).stage(0, 0, 10_000, tasks=2).job_end(0, 10_000)
+    log.add("SparkListenerApplicationEnd", Timestamp=T0 + 11_000).write(tmp_path / "log")
+    found = CliRunner().invoke(app, ["usage", str(tmp_path / "log"), "--json"])
+    document = json.loads(found.stdout)
+    assert (document["total"]["run_slot_s"], document["capacity_slot_s"]) == (19.98, 21.98)
+    assert document["missing"] == {"executors whose addition is not in the log": 1}
+    assert document["unlisted_executors"] == 1
+    assert "missing: 1 executors whose addition is not in the log" in found.stderr
+    text = CliRunner().invoke(app, ["usage", str(tmp_path / "log")]).stdout
+    assert "1 executors are not listed in the log" in " ".join(text.split())
+
+
+def test_the_tail_of_a_log_is_charged_to_the_stage_or_to_nobody_it_names(tmp_path):
+    whole = Log().executor(0, "1", 2).job(0, 0, {0: [], 1: [0]}).stage(0, 0, 1_000).stage(1, 1_000, 3_000)
+    whole.events = whole.events[-4:]  # without the start of the job, and the submission of its first stage
+    document = json.loads(
+        CliRunner().invoke(app, ["usage", str(whole.write(tmp_path / "log")), "--json"]).stdout
+    )
+    assert [(row["name"], row["run_slot_s"]) for row in document["rows"]] == [("stage 1", 1.99)]
+    assert document["missing"] == {
+        "applications whose start is not in the log": 1,
+        "executors whose addition is not in the log": 1,
+        "stages of Spark jobs whose start is not in the log": 1,
+    }
 
 
 def test_the_statement_adds_up_and_says_what_overlaps():

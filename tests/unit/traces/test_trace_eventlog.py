@@ -199,15 +199,79 @@ def test_an_attempt_whose_end_the_log_lost_is_charged_until_its_stage_ends(tmp_p
     assert [(e.start_ms, e.end_ms) for e in usage.executors] == [(0, 200)]
 
 
-def test_events_without_their_beginning_make_no_job(tmp_path):
+def test_a_stage_of_no_known_job_is_a_job_of_which_only_the_attempts_are_known(tmp_path):
     log = Log().stage(3, 1, 10, tasks=2).job_end(9, 11)
     trace, reader = read(log.write(tmp_path / "log"))
-    assert trace.jobs.num_rows == 0
-    assert reader.report.notes == {
+    (job,) = trace.jobs.to_pylist()
+    known = {name: job[name] for name in ("source_id", "name", "user", "submit_s", "runtime_s", "outcome")}
+    assert known == {
+        "source_id": "stage-3", "name": "stage 3", "user": None,
+        "submit_s": None, "runtime_s": None, "outcome": "unknown",
+    }  # fmt: skip
+    assert trace.tasks.num_rows == 2
+    assert reader.report.missing == {
         "stages of Spark jobs whose start is not in the log": 1,
-        "task ends of stages whose start is not in the log": 2,
+        "executors whose addition is not in the log": 1,
         "ends of Spark jobs whose start is not in the log": 1,
     }
+
+
+def test_a_stage_whose_submission_is_missing_belongs_to_its_job(tmp_path):
+    log = two_jobs()
+    log.events = [e for e in log.events if e["Event"] != "SparkListenerStageSubmitted"]
+    trace, reader = read(log.write(tmp_path / "log"))
+    assert [(j["source_id"], j["runtime_s"]) for j in trace.jobs.to_pylist()] == [
+        ("spark-0", 0.011), ("spark-1", 0.011),
+    ]  # fmt: skip
+    assert trace.tasks.num_rows == 6
+    assert reader.report.missing["stages whose submission is not in the log"] == 2
+
+
+def test_a_stage_in_a_mark_joins_the_marks_job_without_the_start_of_its_spark_job(tmp_path):
+    log = Log().job(1, 0, {1: []}, **{"spark.sched.job.name": "nightly"}).stage(1, 0, 10).job_end(1, 10)
+    log.stage(0, 0, 10)
+    log.events[-3]["Properties"] = {"spark.sched.job.name": "nightly"}
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert trace.jobs.column("name").to_pylist() == ["nightly"]
+    assert trace.jobs.column("runtime_s").to_pylist() == [None]  # when it began is not known
+    assert trace.tasks.num_rows == 2
+
+
+def test_parts_out_of_order_give_the_jobs_of_the_whole(tmp_path):
+    log = two_jobs()
+    whole, _ = read(log.write(tmp_path / "whole"))
+    log.events = log.events[:3] + log.events[-8:] + log.events[3:-8]
+    for cut in range(1, 8):
+        log.events = log.events[:3] + log.events[3 + cut :] + log.events[3 : 3 + cut]
+        mixed, reader = read(log.write(tmp_path / "mixed"))
+        columns = ["source_id", "runtime_s", "outcome"]
+        assert sorted(map(str, mixed.jobs.select(columns).to_pylist())) == sorted(
+            map(str, whole.jobs.select(columns).to_pylist())
+        )
+        assert mixed.tasks.num_rows == whole.tasks.num_rows
+        assert reader.report.bad_rows == 0
+
+
+def test_an_attempt_that_the_log_has_twice_counts_once(tmp_path):
+    log = two_jobs()
+    log.events.append(log.events[6])
+    trace, reader = read(log.write(tmp_path / "log"))
+    assert trace.tasks.num_rows == 6
+    assert reader.report.notes["ends of attempts that the log has twice"] == 1
+
+
+def test_work_after_the_end_of_its_query_is_a_job_of_its_own(tmp_path):
+    log = Log()
+    query = {"spark.sql.execution.id": "7"}
+    log.job(0, 0, {0: []}, **query).stage(0, 0, 10).job_end(0, 10)
+    log.add("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd", executionId=7, time=T0 + 10)
+    for _ in range(2_001):
+        log.add("SparkListenerApplicationEnd", Timestamp=T0 + 20)
+    log.job(1, 30, {1: []}, **query).stage(1, 30, 40).job_end(1, 40)
+    log.task(0, 1, 5, 25)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert trace.jobs.column("source_id").to_pylist() == ["sql-7", "sql-7#2"]
+    assert trace.tasks.num_rows == 3
 
 
 def test_jobs_are_given_out_once_they_are_over_not_at_the_end(tmp_path):
@@ -237,7 +301,8 @@ def test_a_damaged_event_is_a_bad_row_and_the_rest_is_read(tmp_path, change):
     start = next(e for e in log.events if e["Event"] == "SparkListenerJobStart")
     start.update(change)
     trace, reader = read(log.write(tmp_path / "log"))
-    assert trace.jobs.column("source_id").to_pylist() == ["spark-1"]
+    # Its stage ran, whosoever it was.
+    assert sorted(trace.jobs.column("source_id").to_pylist()) == ["spark-1", "stage-0"]
     assert reader.report.bad_rows == 1
     assert "SparkListenerJobStart cannot be read" in reader.report.examples[0].reason
 
@@ -264,9 +329,9 @@ def test_a_job_that_is_over_leaves_nothing_behind(tmp_path):
         list(app.apply(kind, event) if app.reads(kind) else app.other(kind, line))
     kept = {
         name: len(value)
-        for part in (app, app._spark_jobs, app.about.origins)
+        for part in (app, app._open, app.about.origins)
         for name, value in vars(part).items()
-        if isinstance(value, dict) and name != "_handlers"
+        if isinstance(value, dict) and name not in ("_handlers", "closed", "_closed_stages")
     }
     assert max(kept.values()) <= 33  # jobs of the last 2,000 events
     assert [job.name for job in app.finish()][-1] == "query 59"
