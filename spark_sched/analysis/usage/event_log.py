@@ -4,6 +4,7 @@ job."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, Usage
 from spark_sched.analysis.usage.unlisted import cover_attempts
@@ -73,19 +74,20 @@ def usage_of_event_log(trace: Trace) -> Usage:
                 "success" if outcome == "finished" else outcome,
             )
         )
+    usage.executors += _executors(trace, usage, last_ms)
+    cover_attempts(usage, last_ms)
+    return usage
+
+
+def _executors(trace: Trace, usage: Usage, last_ms: int) -> Iterator[Presence]:
     first_ms: dict[str, int] = {}
     for attempt in usage.attempts:
         first_ms[attempt.executor] = min(attempt.start_ms, first_ms.get(attempt.executor, attempt.start_ms))
     for machine in trace.meta.machines:
-        start_ms = (
-            first_ms.get(machine.machine, 0) if machine.added_s is None else round(machine.added_s * 1000)
-        )
+        added_s, name = machine.added_s, machine.machine
+        start_ms = first_ms.get(name, 0) if added_s is None else round(added_s * 1000)
         end_ms = last_ms if machine.removed_s is None else round(machine.removed_s * 1000)
-        usage.executors.append(
-            Presence(machine.machine, machine.slots or 0, start_ms, max(start_ms, end_ms), machine.host or "")
-        )
-    cover_attempts(usage, last_ms)
-    return usage
+        yield Presence(name, machine.slots or 0, start_ms, max(start_ms, end_ms), machine.host or "")
 
 
 def _last_ms(trace: Trace) -> int:
