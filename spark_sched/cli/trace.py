@@ -30,7 +30,7 @@ def command() -> None:
     """Read, generate and measure workloads.
 
     Inputs are public traces (Google 2011 and 2019, Alibaba 2018, SWF, SWIM, Hawk, stage profiles), Spark
-    event logs (plain, gzip, zstd, rolling directories) and this command's own Parquet files.
+    event logs (plain or compressed, rolling directories) and this command's own Parquet files.
     docs/reference/traces.md lists the columns.
 
     \b

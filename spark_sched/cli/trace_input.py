@@ -42,6 +42,8 @@ def say_report(report: ReadReport) -> None:
             click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
     for note, count in sorted(report.notes.items()):
         click.echo(f"not used: {count:,} {note}", err=True)
+    for sentence in report.left_out:
+        click.echo(f"left out: {sentence}", err=True)
     for lack, count in sorted(report.missing.items()):
         click.echo(f"missing: {count:,} {lack}", err=True)
 
@@ -52,8 +54,11 @@ def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -
 
     with reading_bar() as bar:
         found = []
-        for log in logs_under(path):
+        left_out: list[str] = []
+        for log in logs_under(path, left_out):
             size = log.stat().st_size if log.is_file() else None
             task = bar.add_task(f"reading {log.name}", total=size)
             found.append(read(log, partial(bar.advance, task)))
+        for sentence in left_out:
+            click.echo(f"left out: {sentence}", err=True)
         return found

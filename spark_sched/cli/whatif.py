@@ -119,8 +119,11 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
 
     from spark_sched.analysis.whatif import answer, logs_under, read_log
 
-    logs = [log for path in paths for log in logs_under(path)]
+    not_read: list[str] = []
+    logs = [log for path in paths for log in logs_under(path, not_read)]
     answers, refused = [], []
+    for sentence in not_read:
+        click.echo(f"left out: {sentence}", err=True)
     with progress_bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
         for number, log in enumerate(logs, 1):
@@ -145,7 +148,7 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
                 bar.console.print(f"skipped: {error}", markup=False, highlight=False, soft_wrap=True)
     if not answers:
         raise BadInputError(f"none of {len(logs)} logs can be replayed; the first: {refused[0]['reason']}")
-    return {"logs": answers, "left_out": refused, "together": _together(answers)}
+    return {"logs": answers, "left_out": refused, "not_read": not_read, "together": _together(answers)}
 
 
 def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:

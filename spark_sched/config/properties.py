@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_sched.errors import BadInputError
+from spark_sched.files import read_text
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
@@ -16,10 +17,9 @@ _CONTROL = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 def read_properties(path: Path) -> dict[str, str]:
     """The entries of a file. Raises BadInputError if it cannot be read or is not a properties file."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise BadInputError(f"properties file {str(path)!r} cannot be read ({why}): check the path") from None
+        text = read_text(path)
+    except BadInputError as error:
+        raise BadInputError(f"properties file {error}") from None
     try:
         return parse_properties(text)
     except ValueError as error:

@@ -1,93 +1,142 @@
-"""Lines of plain, gzip and zstd files in bounded memory, distinguishing damage from a missing end."""
+"""Lines of plain and compressed files in bounded memory, distinguishing damage from a missing end."""
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from spark_sched.errors import BadInputError
+from spark_sched.files import open_regular
+from spark_sched.traces import spark_codecs
 from spark_sched.traces.read_report import ReadReport
+from spark_sched.traces.spark_codecs import Damaged
+from spark_sched.traces.spark_codecs import Truncated as Truncated
 
 #: ``progress(bytes)``: called with the number of further (compressed) input bytes that were read.
 Progress = Callable[[int], None]
 
 _BLOCK = 1 << 20
 #: No format here has longer rows; without a limit a file without newlines would fill the memory.
-MAX_LINE_BYTES = 512 << 20
+MAX_LINE_BYTES = 64 << 20
+#: Ten times what the largest event of a real log has.
+MAX_JSON_VALUES = 1_000_000
+#: Event logs unpack to 10 to 50 times their size. More than this is made to fill a disk or to waste time.
+MAX_RATIO = 200
+#: Up to this size a file may unpack at any ratio.
+FREE_BYTES = 256 << 20
+#: The most that one file may unpack to.
+MAX_UNPACKED_BYTES = 256 << 30
 
 #: Greatest difference, in bytes, between the size in a gzip trailer and the unpacked size of the same file.
 _END_WITHIN = 2 << 20
 
-_GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-#: Spark's other event log codecs frame their data in ways of their own.
+#: By the first bytes. Those of lzf are too few for a file that is not compressed.
+_KINDS = {
+    b"\x1f\x8b": "gzip",
+    _ZSTD: "zstd",
+    spark_codecs.LZ4: "lz4",
+    spark_codecs.SNAPPY: "snappy",
+    spark_codecs.LZF + b"\x00": "lzf",
+    spark_codecs.LZF + b"\x01": "lzf",
+}
 _FOREIGN = {
-    b"LZ4Block": "Spark's lz4 block format",
-    b"\x82SNAPPY\x00": "Spark's snappy format",
-    b"\x04\x22\x4d\x18": "lz4",
+    b"\x04\x22\x4d\x18": "the standard lz4 format",
+    b"\xff\x06\x00\x00sNaPpY": "the standard snappy format",
     b"BZh": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"PK\x03\x04": "a zip archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!": "a RAR archive",
+}
+_SPARKS = {
+    "lz4": spark_codecs.unpack_lz4,
+    "snappy": spark_codecs.unpack_snappy,
+    "lzf": spark_codecs.unpack_lzf,
 }
 
 
-class Truncated(Exception):
-    """The compressed data stops before its end; everything read before is valid."""
-
-
 def compression(path: Path) -> str:
-    """``plain``, ``gzip`` or ``zstd`` by the file's first bytes; other compressions are rejected.
+    """``plain``, ``gzip``, ``zstd``, or Spark's ``lz4``, ``snappy`` or ``lzf``, by the file's first bytes.
 
     Raises:
         BadInputError: the file cannot be read, or has an unsupported compression.
     """
-    head = read_head(path, 8)
-    if head.startswith(_GZIP):
-        return "gzip"
-    if head.startswith(_ZSTD):
-        return "zstd"
+    head = read_head(path, 16)
+    for magic, kind in _KINDS.items():
+        if head.startswith(magic):
+            return kind
     for magic, name in _FOREIGN.items():
         if head.startswith(magic):
-            hint = "set spark.eventLog.compression.codec=zstd for new logs and unpack this one"
-            remedy = hint if name.startswith("Spark") else "unpack it"
-            raise BadInputError(f"{path} is compressed as {name}, which cannot be read here: {remedy} first")
+            raise BadInputError(f"{path} is compressed as {name}, which cannot be read here: unpack it first")
     return "plain"
 
 
 def read_head(path: Path, size: int) -> bytes:
     """The first ``size`` bytes as they are on disk; raises `BadInputError` where the file cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(size)
     except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror or error}; check the path") from None
+        raise BadInputError(f"{path} cannot be read ({error.strerror or error}): check the path") from None
 
 
-def blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
-    """Unpacked blocks of a file.
+def blocks(path: Path, progress: Progress | None = None, *, check: bool = True) -> Iterator[bytes]:
+    """Unpacked blocks of a file; ``check=False`` is for a look at its beginning, without the check of a gzip
+    file.
 
     Raises:
         Truncated: the compressed data has no end. All blocks before are sound.
-        BadInputError: gzip data is damaged. The whole file is checked before the first block is returned,
-            because the checksum is at the very end and rows of a damaged file would look like jobs.
+        BadInputError: the data is damaged, or unpacks to more than `MAX_RATIO` times its size or to more than
+            `MAX_UNPACKED_BYTES`. A gzip file is checked before its first block is returned, because its
+            checksum is at the very end and rows of a damaged file would look like jobs.
     """
     kind = compression(path)
-    if kind == "gzip":
+    if kind == "gzip" and check:
         _check_gzip(path)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         if kind == "gzip":
-            yield from _gunzip(file, progress)
+            try:
+                yield from _bounded(path, _gunzip(file, progress))
+            except zlib.error as why:
+                raise BadInputError(f"{path} is a damaged gzip file ({why}): copy it again") from None
         elif kind == "zstd":
-            yield from _unzstd(path, file, progress)
+            yield from _bounded(path, _unzstd(path, file, progress))
+        elif kind in _SPARKS:
+            counted = cast(BinaryIO, _Counting(file, progress))
+            try:
+                yield from _bounded(path, _SPARKS[kind](counted))
+            except Damaged as why:
+                raise BadInputError(f"{path} is a damaged {kind} file ({why}): copy it again") from None
         else:
             while block := file.read(_BLOCK):
                 _tell(progress, len(block))
                 yield block
+
+
+def _bounded(path: Path, unpacked: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks, as long as they are not more than a file of this size may hold."""
+    most = min(MAX_UNPACKED_BYTES, max(FREE_BYTES, MAX_RATIO * path.stat().st_size))
+    size = 0
+    for block in unpacked:
+        size += len(block)
+        if size > most:
+            limit = (
+                f"{MAX_UNPACKED_BYTES >> 30} GB"
+                if most == MAX_UNPACKED_BYTES
+                else (f"{most >> 20} MB ({MAX_RATIO} times its size, at least {FREE_BYTES >> 20} MB)")
+            )
+            raise BadInputError(
+                f"{path} unpacks to more than {limit}, the most that is read of it: if you trust the file, "
+                "unpack it and give the result"
+            )
+        yield block
 
 
 def _tell(progress: Progress | None, count: int) -> None:
@@ -124,9 +173,9 @@ def _gunzip(file: BinaryIO, progress: Progress | None) -> Iterator[bytes]:
 
 def _check_gzip(path: Path) -> None:
     unpacked, why = 0, ""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         try:
-            for block in _gunzip(file, None):
+            for block in _bounded(path, _gunzip(file, None)):
                 unpacked += len(block)
         except Truncated:
             if unpacked and _has_end(file, unpacked):
@@ -159,6 +208,10 @@ def _unzstd(path: Path, file: BinaryIO, progress: Progress | None) -> Iterator[b
         except OSError as error:
             if "Truncated" in str(error):
                 raise Truncated from None
+            if "memory" in str(error):
+                raise BadInputError(
+                    f"{path} needs more than 128 MB of memory to be unpacked (zstd --long): unpack it first"
+                ) from None
             raise BadInputError(f"{path} is a damaged zstd file ({error}): copy it again") from None
         if not block:
             return
@@ -182,7 +235,17 @@ class _Counting:
         self.closed = True
 
 
-def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
+def parse_json(line: bytes) -> Any:
+    """The value of a line of JSON. Raises ValueError for damaged JSON, and for a line of more values than
+    `MAX_JSON_VALUES`: each takes up to a hundred times the memory of its text."""
+    if len(line) > MAX_JSON_VALUES and sum(map(line.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
+        raise ValueError(f"it has more than {MAX_JSON_VALUES:,} values, the most that is read")
+    return json.loads(line)
+
+
+def lines(
+    path: Path, report: ReadReport, progress: Progress | None = None, *, check: bool = True
+) -> Iterator[tuple[int, bytes]]:
     """``(number from 1, line without its end)`` of a text file, without empty lines.
 
     A file whose compressed data stops early gives its whole lines, then one counted bad row. A last line
@@ -196,16 +259,16 @@ def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> I
     size = 0
     cut = False
     try:
-        for block in blocks(path, progress):
+        for block in blocks(path, progress, check=check):
             parts = block.split(b"\n")
+            size += len(parts[0])
+            if size > MAX_LINE_BYTES:
+                raise BadInputError(
+                    f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB, the most that is "
+                    "read: remove that line, or give another file if this is not a text trace"
+                )
             if len(parts) == 1:
                 rest.append(block)
-                size += len(block)
-                if size > MAX_LINE_BYTES:
-                    raise BadInputError(
-                        f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB: "
-                        "this is not a text trace, give another file"
-                    )
                 continue
             parts[0] = b"".join(rest) + parts[0]
             for part in parts[:-1]:

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 
 from spark_sched.arrays import Ints
 from spark_sched.errors import BadInputError
+from spark_sched.files import open_regular
+from spark_sched.traces.lines import FREE_BYTES, MAX_RATIO
 from spark_sched.traces.tables import (
     JOB_SCHEMA,
     STAGE_SCHEMA,
@@ -88,14 +90,30 @@ def _refusing_damage(path: Path, what: str = "Parquet file") -> Iterator[None]:
 
 def read_meta(path: Path) -> TraceMeta:
     """Raises `BadInputError` if the file is damaged or is not a trace."""
-    with _refusing_damage(path):
-        found = (pq.read_metadata(path).metadata or {}).get(META_KEY)
+    with _refusing_damage(path), open_regular(path) as file:
+        head = pq.read_metadata(file)
+        found = (head.metadata or {}).get(META_KEY)
     if found is None:
         raise BadInputError(
             f"{path} is Parquet but not a trace of this project: make one with 'spark-sched trace convert'"
         )
+    _check_unpacked(path, head)
     with _refusing_damage(path, "trace"):
         return TraceMeta.from_json(found.decode())
+
+
+def _check_unpacked(path: Path, head: pq.FileMetaData) -> None:
+    """Raises `BadInputError` for more values than a file of this size may have: a run of equal ones takes no
+    place in the file, but each takes its place in memory."""
+    groups = [head.row_group(number) for number in range(head.num_row_groups)]
+    values = sum(group.column(n).num_values for group in groups for n in range(group.num_columns))
+    unpacked = max(8 * values, sum(group.total_byte_size for group in groups))
+    most = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
+    if unpacked > most:
+        raise BadInputError(
+            f"{path} unpacks to {unpacked >> 20:,} MB, and {most >> 20:,} MB is the most that is read of it: "
+            "convert its source again, or split it"
+        )
 
 
 def read_chunks(

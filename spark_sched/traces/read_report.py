@@ -31,7 +31,7 @@ class ReadReport:
 
     ``rows`` counts rows read, ``bad_rows`` unreadable rows, ``notes`` rows skipped deliberately (by
     reason); ``truncated`` lists files whose end is missing. ``missing`` counts what the source lacks: the
-    rows that depend on it are used all the same.
+    rows that depend on it are used all the same. ``left_out`` has a sentence for each file that was not read.
     """
 
     rows: int = 0
@@ -40,6 +40,7 @@ class ReadReport:
     notes: Counter[str] = field(default_factory=Counter)
     truncated: list[str] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
+    left_out: list[str] = field(default_factory=list)
 
     def bad(self, file: str, line: int, reason: str, text: str | bytes = "") -> None:
         self.bad_rows += 1
@@ -64,4 +65,5 @@ class ReadReport:
             "notes": dict(sorted(self.notes.items())),
             "truncated": list(self.truncated),
             "missing": dict(sorted(self.missing.items())),
+            "left_out": list(self.left_out),
         }

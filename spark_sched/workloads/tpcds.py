@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spark_sched.files import read_text
 from spark_sched.workloads.sparkbench import checksum
 from spark_sched.workloads.tpch import generate, generator, open_tables
 
@@ -47,7 +48,7 @@ def run_tpcds(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> 
         raise RuntimeError(
             f"there is no query {path}: docs/how-to/run-a-suite.md says where queries come from"
         )
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     open_tables(session, Path(parameters["input"]), TABLES, text)
     return tuple(value for one in statements(text) for value in checksum(session.sql(one)))
 

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Pres
 from spark_sched.analysis.usage.unlisted import cover_attempts
 from spark_sched.errors import BadInputError
 from spark_sched.events.codec import EVENT_TYPES, decode_event
+from spark_sched.files import open_regular
+from spark_sched.traces.lines import MAX_LINE_BYTES, parse_json
 from spark_sched.traces.read_report import ReadReport
 
 _RESET = "reset"
@@ -22,9 +25,9 @@ _RESET = "reset"
 def is_recorded(path: Path) -> bool:
     """Whether the first line of the file is an event that the planner recorded."""
     try:
-        with path.open("rb") as lines:
+        with open_regular(path) as lines:
             first = json.loads(lines.readline(1 << 20))
-    except (OSError, ValueError):
+    except (BadInputError, OSError, ValueError, RecursionError):
         return False
     return isinstance(first, dict) and (first.get("type") == _RESET or first.get("type") in EVENT_TYPES)
 
@@ -40,10 +43,15 @@ def usage_of_recorded(
     fold = _Fold()
     report = ReadReport() if report is None else report
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
+        with open_regular(path) as lines:
+            for number, line in enumerate(iter(partial(lines.readline, MAX_LINE_BYTES), b""), 1):
                 progress(len(line))
                 report.rows += 1
+                if len(line) == MAX_LINE_BYTES:
+                    raise BadInputError(
+                        f"{path} line {number} is longer than {MAX_LINE_BYTES >> 20} MB, the most that is "
+                        "read: give a file that spark.sched.events.path named"
+                    )
                 if line.endswith(b"\n"):
                     fold.apply(_parsed(path, number, line))
                 else:
@@ -55,8 +63,8 @@ def usage_of_recorded(
 
 def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
-    except ValueError:
+        found = parse_json(line)
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise BadInputError(

@@ -21,11 +21,13 @@ from spark_sched.analysis.whatif.changes import (
 from spark_sched.analysis.whatif.policies import DEFAULT_POOL, Pool
 from spark_sched.config import BY_NAME, PREFIX, keys, validate
 from spark_sched.errors import BadInputError
+from spark_sched.files import kind_of, open_regular
 from spark_sched.sim import MarkChange
 from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers import open_trace
-from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader, event_logs
+from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
+from spark_sched.traces.readers.spark_files import find_logs, name_of
 from spark_sched.traces.readers.spark_measured import Measured
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
@@ -131,25 +133,36 @@ class Recorded:
         return self.attached and not self.enforced and "shadow" in (self.began_in, *self.changes.modes)
 
 
-def logs_under(path: Path) -> list[Path]:
-    """The event logs that ``path`` is or holds, each a file or a rolling directory.
+def logs_under(path: Path, left_out: list[str] | None = None) -> list[Path]:
+    """The event logs that ``path`` is or holds: files, rolling directories, patterns of a rolled log's parts.
+
+    ``left_out`` gets a sentence for each file that is not read.
 
     Raises BadInputError where there is none.
     """
-    if not path.exists():
-        raise BadInputError(f"{path} does not exist: give a Spark event log, or a folder of them")
-    if not path.is_dir():
+    kind = kind_of(path)
+    if kind is None:
         return [path]
-    logs = event_logs(path)
-    if not logs:
+    found = find_logs(path)
+    if not found.logs:
+        if kind == "missing":
+            raise BadInputError(f"{path} does not exist: give a Spark event log, or a folder of them")
+        if kind != "a folder":
+            raise BadInputError(f"{path} is {kind}, and only regular files and folders are read: give a log")
+        why = f" (left out: {'; '.join(found.left_out[:3])})" if found.left_out else ""
         raise BadInputError(
-            f"{path} contains no Spark event log: give an event log, an eventlog_v2_* directory or a folder "
-            "of them"
+            f"{path} contains no Spark event log{why}: give an event log, an eventlog_v2_* directory or "
+            "a folder of them"
         )
-    if len(logs) == 1 and len(logs[0]) > 1:
+    if left_out is not None:
+        left_out += found.left_out
+    if len(found.logs) == 1 and len(found.logs[0]) > 1:
         return [path]
-    # A rolling directory's log is the directory.
-    return [log[0] if len(log) == 1 else log[0].parent for log in logs]
+    # The log of a folder that has no other is the folder.
+    folders = Counter(log[0].parent for log in found.logs)
+    return [
+        log[0].parent if len(log) > 1 and folders[log[0].parent] == 1 else name_of(log) for log in found.logs
+    ]
 
 
 def read_log(path: Path, progress: Progress | None = None) -> Recorded:
@@ -262,7 +275,8 @@ def read_pools(path: Path) -> dict[str, Pool]:
     """Pools by name from an allocation file of Spark's fair scheduler. Raises BadInputError if it is not
     such a file."""
     try:
-        root = ElementTree.parse(path).getroot()
+        with open_regular(path) as file:
+            root = ElementTree.parse(file).getroot()
         return {
             str(pool.get("name")): Pool(
                 float((pool.findtext("weight") or "1").strip()),

@@ -11,7 +11,7 @@ from typing import Any
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.ab.schedule import RunKey
 from spark_sched.experiments.ab.store import Record
-from spark_sched.files import write_whole
+from spark_sched.files import read_text, write_whole
 
 _FILE = "cost.json"
 
@@ -58,7 +58,7 @@ def _commands(out: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        rows: list[dict[str, Any]] = json.loads(read_text(path))
     except ValueError:
         raise BadInputError(
             f"{str(path)!r}, which has the costs so far, is not a JSON document: repair or remove it"

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from spark_sched.errors import BadInputError
+from spark_sched.files import read_bytes
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, widest
-from spark_sched.traces.lines import Progress
+from spark_sched.traces.lines import FREE_BYTES, MAX_RATIO, Progress
 from spark_sched.traces.readers.base import (
     BadField,
     JobPerLineReader,
@@ -22,6 +23,9 @@ from spark_sched.traces.readers.base import (
     whole,
 )
 from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
+
+#: A stage table of one run has some 100 KB.
+MAX_TABLE_BYTES = 64 << 20
 
 
 class TpchProfilesReader(JobPerLineReader):
@@ -127,14 +131,21 @@ class PolimiStagesReader(TraceReader):
     def _members(self) -> Iterator[tuple[str, bytes]]:
         if self.path.is_dir():
             for path in self.files():
-                data = path.read_bytes()
+                data = read_bytes(path, MAX_TABLE_BYTES)
                 if self.progress is not None:
                     self.progress(len(data))
                 yield str(path.relative_to(self.path)), data
             return
         try:
             with tarfile.open(self.path) as tar:
+                left = max(FREE_BYTES, MAX_RATIO * self.size_bytes)
                 for member in tar:
+                    left -= member.size
+                    if left < 0 or member.size > MAX_TABLE_BYTES:
+                        raise BadInputError(
+                            f"{self.path} unpacks to more than is read of such an archive ({member.name} "
+                            f"has {member.size:,} bytes): if you trust it, unpack it and give the folder"
+                        )
                     file = (
                         tar.extractfile(member) if member.isfile() and member.name.endswith(".csv") else None
                     )

@@ -7,13 +7,15 @@ import re
 from pathlib import Path
 
 from spark_sched.errors import BadInputError
+from spark_sched.files import kind_of
 from spark_sched.traces.lines import Truncated, blocks, read_head
 from spark_sched.traces.readers.google2011 import Google2011JobsReader
+from spark_sched.traces.readers.json_values import document_of, is_spread, json_keys
+from spark_sched.traces.readers.spark_files import EVENT, find_logs
 
 _PEEK_LINES = 40
 _SWF_STATUS = {b"-1", b"0", b"1", b"2", b"3", b"4", b"5"}
 _NUMBERS = re.compile(rb"^-?\d+(\.\d*)?([eE][-+]?\d+)?$")
-_SPARK = re.compile(rb'^\s*\{\s*"Event"\s*:\s*"[\w.$]+"')
 _ALIBABA_STATUS = {b"Terminated", b"Failed", b"Running", b"Waiting", b"Interrupted", b"Cancelled", b"Ready"}
 
 
@@ -24,12 +26,15 @@ def looks_like(path: Path) -> tuple[str | None, str]:
         BadInputError: ``path`` does not exist, is neither file nor folder, cannot be read, is empty, or is
             damaged or foreign gzip/zstd data.
     """
-    if not path.exists():
-        raise BadInputError(f"{path} does not exist: check the path")
-    if path.is_dir():
+    kind = kind_of(path)
+    if kind == "a folder":
         return _folder(path)
-    if not path.is_file():
-        raise BadInputError(f"{path} is a pipe or device, but it is read twice: give a file")
+    if kind == "missing":
+        if find_logs(path).logs:
+            return "spark_eventlog", "the parts of a Spark event log"
+        raise BadInputError(f"{path} does not exist: check the path")
+    if kind is not None:
+        raise BadInputError(f"{path} is {kind}, and only regular files and folders are read: give a file")
     head = read_head(path, 512)
     if not head:
         raise BadInputError(f"{path} is empty: check that it was copied whole")
@@ -56,8 +61,6 @@ def _first_block(path: Path) -> bytes:
 
 
 def _folder(path: Path) -> tuple[str | None, str]:
-    from spark_sched.traces.readers.spark_eventlog import event_logs
-
     names = {p.name for p in path.iterdir()}
     if names & {"job_events", "task_events"} or path.name in ("job_events", "task_events"):
         return "google2011", "Google 2011 event tables"
@@ -65,7 +68,7 @@ def _folder(path: Path) -> tuple[str | None, str]:
         return "google2019", "Google 2019 event tables"
     if next(path.rglob("StageDetails.csv"), None) is not None:
         return "spark_polimi", "Polimi's Spark stage tables"
-    if event_logs(path):
+    if find_logs(path).logs:
         return "spark_eventlog", "Spark event logs"
     shown = ", ".join(sorted(names)[:4]) or "nothing"
     return None, f"a folder without a trace that this reads (it has {shown}): name one file in it"
@@ -76,8 +79,12 @@ def _text(block: bytes) -> tuple[str | None, str]:
     if not lines:
         return None, "compressed data without a line of text"
     first = lines[0].strip(b"\r\n")
-    if _SPARK.match(first):
+    if EVENT.match(first):
         return "spark_eventlog", "a Spark event log"
+    if is_spread(block):
+        if "Event" in json_keys(block):
+            return "spark_eventlog", "a Spark event log whose events span lines"
+        return None, document_of(block) or "damaged JSON"
     if first.lstrip().startswith(b"{"):
         return _json(first)
     if first.lstrip().startswith(b";"):
@@ -124,4 +131,6 @@ def _json(line: bytes) -> tuple[str | None, str]:
         return "tpch_profiles", "TPC-H stage profiles"
     if {"collection_id", "time"} <= keys:
         return "google2019", "a Google 2019 event table"
+    if (known := document_of(line)) is not None and "several lines" not in known:
+        return None, known
     return None, f"JSON lines with the keys {', '.join(sorted(map(str, keys))[:5])}"

@@ -12,7 +12,13 @@ from spark_sched.traces.jobs import Executed, JobRecord, widest
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
-from spark_sched.traces.readers.spark_marks import RANDOM_ID, THRIFT_START, Marked, user_of_group
+from spark_sched.traces.readers.spark_marks import (
+    RANDOM_ID,
+    THRIFT_START,
+    Marked,
+    databricks_user,
+    user_of_group,
+)
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
 from spark_sched.traces.readers.spark_open import OpenJob, OpenJobs
 from spark_sched.traces.readers.spark_origins import SparkOrigins
@@ -69,6 +75,10 @@ class SparkApplication:
         self._report = report
         self._taken = taken
         self.about = _About()
+        if taken is not None:  # until the application's start says what it is
+            label = f"unnamed-{len(taken) + 1}"
+            taken.add(label)
+            self.about.prefix = f"{label}/"
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
         #: This project's scheduler's own records of its jobs.
@@ -230,7 +240,8 @@ class SparkApplication:
             texts = (properties.get(text) for text in _TEXTS)
             given = (str(text) for text in texts if text and not _ONE_TIME.fullmatch(str(text)))
             name = mark.name or next(given, None) or self.about.origins.names.pop(key, None) or stage_name
-            job = self._open.by_key[key] = OpenJob(key, mark.fields, name, mark.user or self.about.user)
+            user = mark.user or databricks_user(properties) or self.about.user
+            job = self._open.by_key[key] = OpenJob(key, mark.fields, name, user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
         if part is not None:

@@ -1,4 +1,4 @@
-"""Spark event logs: one file, a rolling directory (``eventlog_v2_*``), or a folder of logs."""
+"""Spark event logs: one file, a rolled log in its parts, or a folder of logs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import JobRecord
-from spark_sched.traces.lines import Progress, lines
+from spark_sched.traces.lines import Progress, Truncated, blocks, lines, parse_json
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.base import TraceReader
+from spark_sched.traces.readers.json_values import is_spread, objects
 from spark_sched.traces.readers.spark_app import NOT_AN_EVENT, SparkApplication
+from spark_sched.traces.readers.spark_files import EVENT, find_logs, missing_parts
 from spark_sched.traces.readers.spark_measured import Measured
 
-_PART = re.compile(r"^events_(\d+)_(.+?)(\.(?:zstd|lz4|lzf|snappy|gz))?(\.compact)?$")
-_EVENT = re.compile(rb'^\s*\{\s*"Event"\s*:\s*"([\w.$]+)"')
 _ORIGIN = re.compile(rb'"Timestamp"\s*:\s*(\d+)')
 #: The start of an application stands within the first lines of its log.
 _ORIGIN_LINES = 50
@@ -48,7 +48,11 @@ class SparkEventLogReader(TraceReader):
         self.properties: dict[str, str] = {}
         #: What this project's scheduler wrote into the logs that were read.
         self.measured = Measured()
-        self._logs = event_logs(path)
+        found = find_logs(path)
+        self._logs = found.logs
+        self.report.left_out += found.left_out
+        if missing := sum(map(missing_parts, found.logs)):
+            self.report.missing["parts of rolled logs"] += missing
         if not self._logs:
             raise BadInputError(
                 f"{path} contains no Spark event log: give an event log, an eventlog_v2_* directory or a "
@@ -84,8 +88,8 @@ class SparkEventLogReader(TraceReader):
 
     def _part(self, app: SparkApplication, part: Path) -> Iterator[JobRecord]:
         file = str(part)
-        for number, line in self.rows(part):
-            match = _EVENT.match(line)
+        for number, line in self._event_lines(part):
+            match = EVENT.match(line)
             if match is None:
                 self.report.bad(file, number, "no Spark event", line)
                 continue
@@ -99,53 +103,35 @@ class SparkEventLogReader(TraceReader):
                     yield from app.other(kind, line)
                 continue
             try:
-                event: dict[str, Any] = json.loads(line)
+                event: dict[str, Any] = parse_json(line)
                 yield from app.apply(kind, event)
             except NOT_AN_EVENT as error:
                 what = f"{kind.rsplit('.', 1)[-1]} cannot be read ({type(error).__name__}: {error})"
                 self.report.bad(file, number, what, line)
 
-
-def event_logs(path: Path) -> list[list[Path]]:
-    """The logs under ``path``, each as its files in order."""
-    if path.is_file():
-        return [[path]]
-    parts = _rolling(path)
-    if parts:
-        return [parts]
-    logs = []
-    for entry in sorted(path.iterdir()):
-        if entry.is_dir():
-            logs += event_logs(entry)
-        elif is_event_log(entry):
-            logs.append([entry])
-    return logs
-
-
-def is_event_log(path: Path) -> bool:
-    """Whether the first line of ``path`` is a Spark event (False for what cannot be unpacked)."""
-    try:
-        for _, line in lines(path, ReadReport()):
-            return _EVENT.match(line) is not None
-    except BadInputError:
-        pass
-    return False
-
-
-def _rolling(folder: Path) -> list[Path]:
-    found = [
-        (int(m[1]), bool(m[4]), p) for p in folder.iterdir() if (m := _PART.match(p.name)) and p.is_file()
-    ]
-    if not found or not (folder.name.startswith("eventlog_v2_") or any(folder.glob("appstatus_*"))):
-        return []
-    # Compaction: a .compact file stands for all up to its number.
-    first = max((number for number, compact, _ in found if compact), default=0)
-    return [p for number, compact, p in sorted(found) if number > first or (number == first and compact)]
+    def _event_lines(self, part: Path) -> Iterator[tuple[int, bytes]]:
+        """The events of a file, a line each; in the file they may span lines, as ``jq .`` writes them."""
+        try:
+            spread = is_spread(next(blocks(part, check=False), b""))
+        except Truncated:
+            spread = False
+        if not spread:
+            yield from self.rows(part)
+            return
+        for number, text in objects(lines(part, self.report, self.progress), str(part)):
+            self.report.rows += 1
+            try:
+                event = parse_json(text)
+                ordered = {"Event": event["Event"], **event}
+            except NOT_AN_EVENT:
+                self.report.bad(str(part), number, "no Spark event", text)
+                continue
+            yield number, json.dumps(ordered, separators=(",", ":")).encode()
 
 
 def _starts_ms(path: Path) -> int | None:
-    for count, (_, line) in enumerate(lines(path, ReadReport())):
-        match = _EVENT.match(line)
+    for count, (_, line) in enumerate(lines(path, ReadReport(), check=False)):
+        match = EVENT.match(line)
         if match is not None and match[1] == b"SparkListenerApplicationStart":
             stamp = _ORIGIN.search(line)
             return int(stamp[1]) if stamp else None

@@ -194,3 +194,11 @@ def user_of_group(event: Mapping[str, Any]) -> tuple[str, str] | None:
     if isinstance(group, str) and isinstance(user, str) and group and user and user != "UNKNOWN":
         return bounded(group), bounded(user)
     return None
+
+
+def databricks_user(properties: Mapping[str, Any]) -> str | None:
+    """The user of a Spark job in a log of Databricks, whose applications are root's."""
+    user = properties.get("user")
+    if isinstance(user, str) and user and any(name.startswith("spark.databricks.") for name in properties):
+        return user
+    return None

@@ -12,6 +12,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.traces import lines as lines_module
 from spark_sched.traces.lines import lines
 from spark_sched.traces.read_report import ReadReport
+from tests.unit.traces.spark_frames import FRAMED, lz4_blocks
 
 TEXT = b"".join(b"row %d\n" % i for i in range(5000))
 
@@ -47,6 +48,50 @@ def test_all_lines_of_a_sound_file_are_read_with_their_numbers(tmp_path, data):
     found, report = read(path)
     assert found == [(i + 1, b"row %d" % i) for i in range(5000)]
     assert report.bad_rows == 0
+
+
+@pytest.mark.parametrize("framed", FRAMED.values(), ids=FRAMED)
+def test_sparks_own_framings_are_read_whole_cut_joined_and_damaged(tmp_path, framed):
+    path = tmp_path / "file"
+    text = TEXT * 20
+    path.write_bytes(framed(text[:400_000]) + framed(text[400_000:]))
+    found, report = read(path)
+    assert b"".join(line + b"\n" for _, line in found) == text
+    assert report.bad_rows == 0
+    path.write_bytes(framed(text)[: len(framed(text)) * 2 // 3])
+    cut, report = read(path)
+    assert cut == found[: len(cut)]
+    assert len(cut) > 1_000
+    assert report.truncated == [str(path)]
+    damaged = bytearray(framed(text))
+    damaged[len(damaged) // 2 : len(damaged) // 2 + 64] = b"\xff" * 64
+    path.write_bytes(bytes(damaged))
+    if framed is not FRAMED["lzf"]:  # its stored chunks have no check sum
+        with pytest.raises(BadInputError, match="damaged .* file"):
+            read(path)
+
+
+def test_a_wrong_check_sum_of_lz4_is_damage(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(lz4_blocks(TEXT, check=1))
+    with pytest.raises(BadInputError, match="damaged lz4 file .a block's check sum is wrong"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"LZ4Block\x25" + b"\xff\xff\xff\x7f" * 3,
+        b"\x82SNAPPY\x00" + bytes(8) + b"\x7f\xff\xff\xff",
+        b"\x82SNAPPY\x00" + bytes(8) + b"\x00\x00\x00\x06\xff\xff\xff\xff\x07x",
+    ],
+    ids=["lz4", "snappy", "snappy's unpacked size"],
+)
+def test_a_block_that_says_it_has_gigabytes_is_damage(tmp_path, data):
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(BadInputError, match="Spark writes at most 33,554,432"):
+        read(path)
 
 
 def test_empty_lines_count_but_are_no_rows(tmp_path):
@@ -101,8 +146,9 @@ def test_a_gzip_file_whose_damage_hides_its_end_is_refused_and_not_taken_for_cut
 @pytest.mark.parametrize(
     ("magic", "name"),
     [
-        pytest.param(b"LZ4Block", "lz4 block format.*zstd", id="Spark's lz4"),
-        pytest.param(b"\x82SNAPPY\x00", "snappy format.*zstd", id="Spark's snappy"),
+        pytest.param(b"\x04\x22\x4d\x18", "standard lz4 format.*unpack it", id="standard lz4"),
+        pytest.param(b"\xff\x06\x00\x00sNaPpY", "standard snappy format.*unpack it", id="standard snappy"),
+        pytest.param(b"\xfd7zXZ\x00", "xz.*unpack it", id="xz"),
         pytest.param(b"BZh91AY", "bzip2.*unpack it", id="bzip2"),
     ],
 )
