@@ -50,7 +50,8 @@ def command() -> None:
     "--wheel",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Install this wheel of spark_sched instead of this version from PyPI.",
+    required=True,
+    help="The wheel of spark_sched that the nodes install; `python -m build` makes one.",
 )
 def up_command(
     suite: Path,
@@ -63,7 +64,7 @@ def up_command(
     prices: tuple[str, ...],
     budget: float,
     email: str,
-    wheel: Path | None,
+    wheel: Path,
 ) -> None:
     """Bring up a cluster that fits an A/B suite; the same command again changes or reuses it.
 
@@ -72,7 +73,7 @@ def up_command(
     \b
     Examples:
       spark-sched ec2 up deadlines.toml --bucket my-bucket --budget 50 --email me@example.com \\
-        --price master=M --price worker=W --price nat=N
+        --price master=M --price worker=W --price nat=N --wheel spark_sched-0.1.0-py3-none-any.whl
     """
     with needing("ec2"):
         from spark_sched.cluster import ec2

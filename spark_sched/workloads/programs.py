@@ -16,6 +16,7 @@ from spark_sched.workloads.sleeping import (
     SLEEPS_PER_TASK,
     sleep_problem,
     sleep_stages,
+    think_ms,
     timedsleep_stages,
 )
 from spark_sched.workloads.storage import slow_storage
@@ -55,6 +56,7 @@ class Program:
         stages: (parameters, seed) to its tasks' durations; None where they are not known before it runs.
         aliases: further names of SparkBench for it.
         problem: a clause that says what is wrong with the parameters together, or None.
+        pause: (parameters, seed) to the time in ms that it takes in the driver, without a task.
         with_input: defaults that replace its parameters' own where ``input`` is given.
         libraries: modules that the function imports only when it runs; `prepare` imports them before.
     """
@@ -68,6 +70,7 @@ class Program:
     aliases: tuple[str, ...] = ()
     with_input: Parameters = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
+    pause: Callable[[Parameters, int], int] | None = None
 
     def prepare(self) -> None:
         """Import what it runs. To be called before threads that run programs start, and before any clock.
@@ -162,6 +165,15 @@ _SLEEP = Program(
     sleep_problem,
 )
 
+_THINK = Program(
+    "think",
+    "The driver sleeps for a fixed or a random time, without a task: a user who thinks. SparkBench's sleep.",
+    tuple(parameter for parameter in _SLEEP.parameters if parameter.name not in ("stages", "tasks")),
+    "spark_sched.workloads.sleeping:run_think",
+    problem=sleep_problem,
+    pause=think_ms,
+)
+
 _TIMEDSLEEP = Program(
     "timedsleep",
     f"A map stage whose tasks sleep {SLEEPS_PER_TASK} times each, and a short reduce stage.",
@@ -213,6 +225,7 @@ _PROGRAMS = (
     ),
     _slow("pagerank", "PageRank over RDDs.", "sparkbench", _OWN_INPUT),
     _SLEEP,
+    _THINK,
     _TIMEDSLEEP,
     Program(
         "logistic-regression",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,19 @@ def sleep_stages(parameters: Mapping[str, Any], seed: int) -> list[list[int]]:
     most = _LONGEST_MS if parameters["max"] is None else parameters["max"]
     drawn = np.asarray(_draw(parameters, most, shape, rng))
     return [[max(1, int(ms)) for ms in row] for row in np.clip(drawn, 1, most)]
+
+
+def think_ms(parameters: Mapping[str, Any], seed: int) -> int:
+    """How long the driver sleeps, in ms."""
+    ((time_ms,),) = sleep_stages({**parameters, "stages": 1, "tasks": 1}, seed)
+    return time_ms
+
+
+def run_think(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """Sleep in the driver, as SparkBench's sleep does; returns the time in ms."""
+    time_ms = think_ms(parameters, seed)
+    time.sleep(time_ms / 1000)
+    return (float(time_ms),)
 
 
 def _draw(

@@ -130,8 +130,9 @@ class SuiteRun(_Arrivals):
 
     Each job is a dict with ``workload`` (one of `PROGRAMS`), ``parameters``, ``seed``, ``arrival_s``,
     ``after`` (whether it starts when the job before it has ended), ``mark`` (arguments of `spark_sched.job`,
-    or None) and ``pool``. ``results`` has a dict for each job, in the order of the jobs; one that fails has
-    its error there and does not stop the others.
+    or None) and ``pool``. Jobs with a ``lane`` run beside those of other lanes; those of a later ``turn``
+    wait for all jobs of the turn before in their lane, and arrive from then on. ``results`` has a dict for
+    each job, in the order of the jobs; one that fails has its error there and does not stop the others.
     """
 
     def __init__(self, spark: SparkSession, jobs: list[dict[str, Any]], *, in_sequence: bool) -> None:
@@ -147,15 +148,31 @@ class SuiteRun(_Arrivals):
         return sum(bool(result) for result in self.results)
 
     def _dispatch(self) -> None:
-        threads = []
-        for chain in chains([self._in_sequence or job["after"] for job in self._jobs]):
-            if not self._in_sequence:
-                arrival_s = self._jobs[chain[0]]["arrival_s"]
-                time.sleep(max(0.0, self._started_s + arrival_s - time.monotonic()))
-            threads.append(_thread(self._run_chain, chain))
-            threads[-1].start()
+        lanes: dict[int, dict[int, list[int]]] = {}
+        for number, job in enumerate(self._jobs):
+            lanes.setdefault(job.get("lane", 0), {}).setdefault(job.get("turn", 0), []).append(number)
+        threads = [
+            _thread(self._run_lane, [turns[turn] for turn in sorted(turns)]) for turns in lanes.values()
+        ]
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
+
+    def _run_lane(self, turns: list[list[int]]) -> None:
+        started_s = self._started_s
+        for numbers in turns:
+            threads = []
+            for chain in chains([self._in_sequence or self._jobs[n]["after"] for n in numbers]):
+                chain = [numbers[place] for place in chain]
+                if not self._in_sequence:
+                    arrival_s = self._jobs[chain[0]]["arrival_s"]
+                    time.sleep(max(0.0, started_s + arrival_s - time.monotonic()))
+                threads.append(_thread(self._run_chain, chain))
+                threads[-1].start()
+            for thread in threads:
+                thread.join()
+            started_s = time.monotonic()
 
     def _run_chain(self, numbers: list[int]) -> None:
         for number in numbers:

@@ -12,12 +12,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError, WaiterError
 
-from spark_sched import __version__
 from spark_sched.cluster.ec2.clients import Account, aws_errors
 from spark_sched.cluster.ec2.prices import HourlyPrices
 from spark_sched.cluster.ec2.remote import PREFIX, upload
 from spark_sched.cluster.local import ClusterError
 from spark_sched.errors import BadInputError
+from spark_sched.files import read_bytes
 
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9-]{0,63}$")
 _IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
@@ -32,7 +32,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class StackSpec:
-    """A cluster to bring up. ``wheel``: the package to install; None: this version from PyPI."""
+    """A cluster to bring up. ``wheel``: the package that the nodes install, and no other."""
 
     name: str
     bucket: str
@@ -45,7 +45,7 @@ class StackSpec:
     budget_dollars: float
     budget_email: str
     prices: HourlyPrices
-    wheel: Path | None = None
+    wheel: Path
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,7 @@ def _parameters(account: Account, spec: StackSpec) -> dict[str, str]:
         )
     return {
         "Bucket": spec.bucket,
-        "WheelKey": _wheel(account, spec),
-        "Package": f"spark-sched[report]=={__version__}",
+        **_wheel(account, spec),
         "MasterType": spec.master_type,
         "WorkerType": spec.worker_type,
         "MasterImage": _image(kinds[spec.master_type]),
@@ -250,14 +249,20 @@ def _image(kind: Mapping[str, Any]) -> str:
     return _IMAGE.format("arm64" if "arm64" in kind["ProcessorInfo"]["SupportedArchitectures"] else "x86_64")
 
 
-def _wheel(account: Account, spec: StackSpec) -> str:
-    """Upload the wheel and return its key, which changes with the content and so replaces the nodes."""
-    if spec.wheel is None:
-        return ""
+def _wheel(account: Account, spec: StackSpec) -> dict[str, str]:
+    """Upload the wheel; returns the parameters about it, which change with the content and replace the nodes.
+
+    A package index is not asked for it: whoever registers the name there would run their code on the nodes.
+    """
     try:
-        content = spec.wheel.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"--wheel is {str(spec.wheel)!r} but cannot be read ({error.strerror})") from None
-    key = f"{PREFIX}/{spec.name}/wheels/{hashlib.sha256(content).hexdigest()[:12]}/{spec.wheel.name}"
+        content = read_bytes(spec.wheel)
+    except BadInputError as error:
+        raise BadInputError(f"--wheel: {error}") from None
+    if spec.wheel.suffix != ".whl" or not content.startswith(b"PK"):
+        raise BadInputError(
+            f"--wheel is {str(spec.wheel)!r}, which is not a wheel: make one with `python -m build`"
+        )
+    digest = hashlib.sha256(content).hexdigest()
+    key = f"{PREFIX}/{spec.name}/wheels/{digest[:12]}/{spec.wheel.name}"
     upload(account, spec.bucket, key, content)
-    return key
+    return {"WheelKey": key, "WheelSha256": digest}

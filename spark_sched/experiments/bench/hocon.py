@@ -1,8 +1,9 @@
 """SparkBench's own configuration files (HOCON): supported workloads run, everything else is reported as left
 out.
 
-A file has applications, each with suites of workloads. Their suites run one after the other on this cluster;
-masters, arguments and properties of applications, outputs of results and unknown workloads are left out.
+A file has applications, each with suites of workloads. The applications run one after the other on this
+cluster, and their suites too, unless they are to run side by side (``suites-parallel``). Masters, arguments
+and properties of applications, outputs of results and unknown workloads are left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from spark_sched.experiments.bench.suite import BenchFile, translated
 from spark_sched.files import read_text
 from spark_sched.workloads.programs import PROGRAMS
 
+_ROOT_KEYS = ("spark-submit-config", "spark-submit-parallel")
+#: SparkBench's sleep is a pause of its driver. That of this project has tasks; these keys ask for it.
+_TASKS = {"stages", "tasks"}
 _SUITE_KEYS = ("descr", "parallel", "repeat", "workloads", "benchmark-output", "save-mode")
 #: What HOCON's libraries read as booleans, in lower case.
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -66,16 +70,20 @@ class _Reader:
     def suites(self, root: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if self._flag(root, "spark-submit-parallel", "spark-bench"):
             self.left_out.append("spark-submit-parallel: applications run one after the other")
-        for config in self._tables(root, "spark-submit-config", "spark-bench"):
+        self.left_out.extend(f"{key} of spark-bench: unknown" for key in root if key not in _ROOT_KEYS)
+        for number, config in enumerate(self._tables(root, "spark-submit-config", "spark-bench")):
             where = "spark-submit-config"
-            if self._flag(config, "suites-parallel", where):
-                self.left_out.append("suites-parallel: suites run one after the other")
+            together = self._flag(config, "suites-parallel", where)
+            if "workload-suites" in config and "suites" in config:
+                self.left_out.append("suites: workload-suites is there, too")
             for key in config:
                 if key not in ("suites-parallel", "suites", "workload-suites"):
                     self.left_out.append(f"{key}: the application is this machine's")
             key = "workload-suites" if "workload-suites" in config else "suites"
-            for suite in self._tables(config, key, where):
-                yield from self._suite(suite)
+            for lane, suite in enumerate(self._tables(config, key, where)):
+                beside = {"beside": f"application {number}", "lane": f"suite {lane}"} if together else {}
+                for table in self._suite(suite):
+                    yield {**table, **beside}
 
     def _suite(self, suite: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The suite; one for each repetition if its workloads run side by side.
@@ -112,10 +120,14 @@ class _Reader:
             if program is None:
                 self.left_out.append(f"workload {name!r} of {suite!r}")
                 continue
+            if program.name == "sleep" and not _TASKS & {key.casefold() for key in row}:
+                program = PROGRAMS["think"]
             known = {parameter.name for parameter in program.parameters}
             table: dict[str, Any] = {"name": program.name}
+            if program.name == "think":
+                table["label"] = "sleep"
             for key, value in row.items():
-                if key.casefold() in table and key != "name":
+                if key.casefold() in known & table.keys():
                     raise BadInputError(
                         f"{self.file}: workload {name!r} of {suite!r} sets {key.casefold()} twice, in "
                         "different case: keep one"

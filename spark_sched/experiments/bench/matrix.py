@@ -99,6 +99,9 @@ def simulated_stages(job: WorkloadJob, seed: int) -> tuple[StageSpec, ...]:
 
     Raises BadInputError for a workload whose durations are not known before it runs.
     """
+    if job.program.pause is not None:
+        # The simulator's jobs have tasks: one of 1 ms ends the pause.
+        return (StageSpec((1,), delay_ms=job.program.pause(job.parameters, seed), name="end of the pause"),)
     times_ms = job.program.stages(job.parameters, seed)
     if times_ms is None:
         raise BadInputError(

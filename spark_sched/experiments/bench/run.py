@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.matrix import simulated_stages
-from spark_sched.experiments.bench.suite import BenchFile, PlannedJob, mark_of, plan_jobs
+from spark_sched.experiments.bench.suite import (
+    BenchFile,
+    BenchSuite,
+    PlannedJob,
+    mark_of,
+    plan_jobs,
+    side_by_side,
+)
+from spark_sched.experiments.paired.arms import Arm
 from spark_sched.policies.simple.fair import POOL_BY
 from spark_sched.sim.cluster import ClusterSpec, uniform_nodes
 from spark_sched.sim.run import simulate
@@ -38,28 +47,39 @@ def run_live(found: BenchFile, note: Callable[[str], None], progress: Progress) 
     with applications(found.cluster, [arm], "spark_sched bench", note) as running:
         application = running[arm.application]
         application.wait_ready()
-        done = []
-        for number, suite in enumerate(found.suites):
-            planned = plan_jobs(found, number)
-            jobs = [
-                {
-                    "workload": job.job.program.name,
-                    "parameters": dict(job.job.parameters),
-                    "seed": job.seed,
-                    "arrival_s": job.arrival_s,
-                    "after": job.after,
-                    "pool": f"user-{job.job.marks['user']}" if arm.scheduler == "fair" else None,
-                    "mark": mark_of(arm, job.job),
-                }
-                for job in planned
-            ]
+        done: list[Rows] = [[] for _ in found.suites]
+        for lanes in side_by_side(found.suites):
+            jobs: list[dict[str, Any]] = []
+            planned: list[tuple[int, PlannedJob]] = []
+            for lane, numbers in enumerate(lanes):
+                for turn, number in enumerate(numbers):
+                    for place, job in enumerate(plan_jobs(found, number)):
+                        in_sequence = found.suites[number].mode == "sequence" and place > 0
+                        after = job.after or in_sequence
+                        jobs.append({**_job(arm, job, after), "lane": lane, "turn": turn})
+                        planned.append((number, job))
+            what = " | ".join(found.suites[numbers[0]].description for numbers in lanes)
 
-            def show(done: int, jobs: int, _: bool, what: str = suite.description) -> None:
+            def show(done: int, jobs: int, _: bool, what: str = what) -> None:
                 progress(what, done, jobs)
 
-            results = application.suite(jobs, in_sequence=suite.mode == "sequence", progress=show)
-            done.append([_row(job, **result) for job, result in zip(planned, results, strict=True)])
+            results = application.suite(jobs, in_sequence=False, progress=show)
+            for (number, job), result in zip(planned, results, strict=True):
+                done[number].append(_row(job, **result))
     return done
+
+
+def _job(arm: Arm, planned: PlannedJob, after: bool) -> dict[str, Any]:
+    """A job as `SuiteRun` takes it."""
+    return {
+        "workload": planned.job.program.name,
+        "parameters": dict(planned.job.parameters),
+        "seed": planned.seed,
+        "arrival_s": planned.arrival_s,
+        "after": after,
+        "pool": f"user-{planned.job.marks['user']}" if arm.scheduler == "fair" else None,
+        "mark": mark_of(arm, planned.job),
+    }
 
 
 def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
@@ -67,11 +87,23 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
     arm = found.scheduler
     nodes = uniform_nodes(found.cluster.workers, found.cluster.slots)
     settings = arm.simulated_settings | (_STOCK[arm.scheduler] if arm.stock else {})
-    done = []
-    for number, suite in enumerate(found.suites):
-        planned = plan_jobs(found, number)
-        specs = [_spec(str(n), job, arm) for n, job in enumerate(planned)]
-        follows = [suite.mode == "sequence" or job.after for job in planned]
+    done: list[Rows] = [[] for _ in found.suites]
+    for lanes in side_by_side(found.suites):
+        planned: list[tuple[int, PlannedJob]] = []
+        follows: list[bool] = []
+        for numbers in lanes:
+            _check_turns([found.suites[number] for number in numbers])
+            begin = len(planned)
+            for number in numbers:
+                in_sequence = found.suites[number].mode == "sequence"
+                jobs = plan_jobs(found, number)
+                # A turn that follows another is in sequence, and so is the other.
+                first = len(follows) == begin
+                follows += [
+                    job.after or (in_sequence and (place > 0 or not first)) for place, job in enumerate(jobs)
+                ]
+                planned += [(number, job) for job in jobs]
+        specs = [_spec(str(n), job, arm) for n, (_, job) in enumerate(planned)]
         result = simulate(
             ClusterSpec(nodes),
             [_chain([specs[n] for n in chain]) for chain in chains(follows)],
@@ -81,15 +113,24 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
             keep_tasks=False,
         )
         ended = {row["job"]: row for row in result.rows()}
-        rows = []
-        for n, job in enumerate(planned):
+        for n, (number, job) in enumerate(planned):
             row = ended[str(n)]
-            rows.append(
+            done[number].append(
                 _row(job, began_s=row["submit_ms"] / 1000, jct_s=row["jct_ms"] / 1000, values=(), error="")
             )
-        done.append(rows)
-        progress(suite.description, len(planned), len(planned))
+        for number in (number for numbers in lanes for number in numbers):
+            progress(found.suites[number].description, len(done[number]), len(done[number]))
     return done
+
+
+def _check_turns(lane: list[BenchSuite]) -> None:
+    """Raises BadInputError for suites of a lane of which one waits for all of several jobs."""
+    wrong = next((suite for suite in lane if suite.mode != "sequence" and len(lane) > 1), None)
+    if wrong is not None:
+        raise BadInputError(
+            f"the suite {wrong.description!r} has parallel workloads and takes turns with others, "
+            "beside further suites, which cannot be simulated: run it without --simulate, or set repeat to 1"
+        )
 
 
 def _spec(key: str, planned: PlannedJob, arm: Any) -> JobSpec:

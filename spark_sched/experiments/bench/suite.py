@@ -1,13 +1,14 @@
 """Suites of workloads from TOML files: what `spark-sched bench` runs. ``conf/bench`` has examples.
 
-A file has a cluster, how jobs are scheduled, and suites, which run one after the other. The workloads of a
-suite run in sequence or side by side, or arrive as a Poisson process.
+A file has a cluster, how jobs are scheduled, and suites, which run one after the other, or side by side where
+they say so. The workloads of a suite run in sequence or side by side, or arrive as a Poisson process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,13 +52,19 @@ _PARALLEL_ONLY = {mark.name: mark.default for mark in _MARKS if mark.name in ("s
 
 @dataclass(frozen=True)
 class BenchSuite:
-    """One suite: its jobs ``repeat`` times, in ``mode``; ``gap_ms`` is the mean gap of Poisson arrivals."""
+    """One suite: its jobs ``repeat`` times, in ``mode``; ``gap_ms`` is the mean gap of Poisson arrivals.
+
+    Neighbours in a file with the same ``beside`` run side by side, those of the same ``lane`` one after the
+    other. With an empty ``beside`` a suite runs alone.
+    """
 
     description: str
     repeat: int
     mode: Literal["sequence", "parallel", "poisson"]
     gap_ms: int
     jobs: tuple[WorkloadJob, ...]
+    beside: str = ""
+    lane: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,8 @@ def _suite(fields: Fields) -> BenchSuite:
         repeat=fields.get("repeat", int, 1, "a whole number from 1", least=1),
         mode=mode,  # type: ignore[arg-type]
         gap_ms=fields.time_ms("gap", 1_000),
+        beside=fields.text("beside", ""),
+        lane=fields.text("lane", fields.where),
         jobs=tuple(job for table in fields.tables("workload") for job in read_workload(table, _MARKS)),
     )
     fields.done()
@@ -167,6 +176,20 @@ def _check_marks(file: str, arm: Arm, suite: BenchSuite) -> None:
             unread_mark = f"{given[0]}, which Spark's own {arm.scheduler.upper()} scheduler does not read"
         if unread_mark is not None:
             raise BadInputError(f"{file}: {job.label!r} sets {unread_mark}: remove it")
+
+
+def side_by_side(suites: Sequence[BenchSuite]) -> list[list[list[int]]]:
+    """The numbers of the suites, in groups that run one after the other.
+
+    The lanes of a group run side by side, and the suites of a lane one after the other.
+    """
+    groups: list[list[list[int]]] = []
+    for _, group in groupby(enumerate(suites), key=lambda item: item[1].beside or item[0]):
+        lanes: dict[str, list[int]] = {}
+        for number, suite in group:
+            lanes.setdefault(suite.lane, []).append(number)
+        groups.append(list(lanes.values()))
+    return groups
 
 
 def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:

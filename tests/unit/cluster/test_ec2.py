@@ -7,8 +7,10 @@ cluster it runs in tests/integration/test_ab_standalone.py).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -161,7 +163,16 @@ def call(*arguments):
 
 
 def up(suite, *more):
-    return call("ec2", "up", str(suite), *MONEY, *PRICES, *more)
+    return call("ec2", "up", str(suite), *MONEY, *PRICES, *with_wheel(suite, more))
+
+
+def with_wheel(suite, arguments):
+    """The arguments with a wheel, if they have none."""
+    if "--wheel" in arguments:
+        return arguments
+    wheel = suite.with_name("spark_sched-1.0-py3-none-any.whl")
+    wheel.write_bytes(b"PK a wheel")
+    return (*arguments, "--wheel", str(wheel))
 
 
 def test_the_template_passes_cfn_lint():
@@ -236,7 +247,7 @@ def test_user_data_is_a_script_that_bash_can_read(name):
 @pytest.mark.filterwarnings("ignore:Tried to parse")  # moto knows no budgets
 def test_up_run_down(agent, moto_deletes, suite, tmp_path):
     wheel = tmp_path / "spark_sched-1.0-py3-none-any.whl"
-    wheel.write_bytes(b"a wheel")
+    wheel.write_bytes(b"PK a wheel")
     first = up(suite, "--wheel", str(wheel), "--spot")
     assert first.exit_code == 0, first.output
     assert f"estimate: {PER_HOUR:.2f} dollars per hour" in first.stderr
@@ -249,6 +260,10 @@ def test_up_run_down(agent, moto_deletes, suite, tmp_path):
     keys = [row["Key"] for row in boto3.client("s3").list_objects_v2(Bucket="results")["Contents"]]
     assert len(keys) == 1
     assert keys[0].endswith(wheel.name)
+    stack = boto3.client("cloudformation").describe_stacks()["Stacks"][0]
+    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
+    assert parameters["WheelKey"] == keys[0]
+    assert parameters["WheelSha256"] == hashlib.sha256(b"PK a wheel").hexdigest()
 
     again = up(suite, "--wheel", str(wheel), "--spot")
     assert again.exit_code == 0, again.output
@@ -312,14 +327,25 @@ def test_up_run_down(agent, moto_deletes, suite, tmp_path):
         ((*PRICES, "--worker-type", "t3.micro"), "name a larger one"),
         ((*PRICES, "--region", "eu-nowhere-1"), "the region is 'eu-nowhere-1' but must be one of"),
         ((*PRICES, "--stack", "my stack"), "--stack is 'my stack'"),
-        ((*PRICES, "--wheel", "absent.whl"), "--wheel is 'absent.whl' but cannot be read"),
+        ((*PRICES, "--wheel", "absent.whl"), "--wheel: absent.whl cannot be read"),
+        ((*PRICES, "--wheel", __file__), "which is not a wheel: make one with `python -m build`"),
     ],
 )
 def test_wrong_input_is_refused_in_one_sentence(account, suite, arguments, says):
-    done = call("ec2", "up", str(suite), *MONEY, *arguments)
+    done = call("ec2", "up", str(suite), *MONEY, *with_wheel(suite, arguments))
     assert done.exit_code == 2, done.output
     assert says in done.stderr
     assert boto3.client("cloudformation").describe_stacks()["Stacks"] == []
+
+
+def test_a_wheel_is_required_and_nodes_install_nothing_else(suite):
+    done = call("ec2", "up", str(suite), *MONEY, *PRICES)
+    assert done.exit_code == 2
+    assert "Missing option '--wheel'" in done.output
+    template = (ROOT / "conf" / "ec2" / "cluster.yaml").read_text()
+    installs = re.findall(r"pip install .*", template)
+    assert installs == ['pip install "$package[report]"'] * 2
+    assert template.count('echo "${WheelSha256}  $package" | sha256sum --check --strict') == 2
 
 
 def test_missing_credentials_and_region(account, suite, monkeypatch):
@@ -351,7 +377,7 @@ def test_a_stack_of_someone_else_is_left_alone(account, suite):
     assert len(cloud.describe_stacks()["Stacks"]) == 1
 
 
-def test_a_failed_stack_tells_the_first_reason():
+def test_a_failed_stack_tells_the_first_reason(tmp_path, monkeypatch):
     events = [  # latest first, as AWS gives them
         ("spark-sched", "ROLLBACK_COMPLETE", ""),
         ("Nat", "CREATE_FAILED", "Resource creation cancelled"),
@@ -384,8 +410,21 @@ def test_a_failed_stack_tells_the_first_reason():
             names = ("LogicalResourceId", "ResourceStatus", "ResourceStatusReason")
             return [{"StackEvents": [dict(zip(names, event, strict=True)) for event in events]}]
 
+    (tmp_path / "a.whl").write_bytes(b"PK")
+    monkeypatch.setattr(stack, "upload", lambda *_: None)
     spec = stack.StackSpec(
-        "spark-sched", "b", "m7g.large", "m7g.large", 1, 4, 2, False, 1, "a@b", stack.HourlyPrices(1, 1, 1)
+        "spark-sched",
+        "b",
+        "m7g.large",
+        "m7g.large",
+        1,
+        4,
+        2,
+        False,
+        1,
+        "a@b",
+        stack.HourlyPrices(1, 1, 1),
+        tmp_path / "a.whl",
     )
     with pytest.raises(ClusterError, match="is in ROLLBACK_COMPLETE \\(Master: You have requested more vCPU"):
         stack.bring_up(Fake(), spec, lambda _: None)

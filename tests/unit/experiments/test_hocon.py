@@ -1,5 +1,7 @@
 """SparkBench's own configuration files."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -67,6 +69,48 @@ def test_known_workloads_become_suites_and_the_rest_is_named(path):
         "workload 'custom' of 'Sleeps'",
         "workload 'hello' of 'Nothing known'",
     ]
+
+
+def test_a_sleep_is_a_pause_of_the_driver_unless_it_names_tasks(path):
+    text = """[{ descr = "s", parallel = true, workloads = [
+      { name = "sleep", sleepMS = 5000 }, { name = "sleep", sleepms = 20, tasks = 3 } ] }]"""
+    found, left_out = read(path, ONE.format(text))
+    pause, tasks = found.suites[0].jobs
+    assert (pause.label, pause.program.name, pause.parameters["sleepms"]) == ("sleep", "think", 5000)
+    assert (tasks.label, tasks.program.name, tasks.parameters["tasks"]) == ("sleep", "sleep", 3)
+    assert left_out == []
+
+
+def test_forty_users_who_think_take_the_time_of_one(path):
+    workloads = ", ".join(['{ name = "sleep", sleepms = 5000 }'] * 40)
+    path.write_text(ONE.format(f'[{{ descr = "s", parallel = true, workloads = [{workloads}] }}]'))
+    done = CliRunner().invoke(app, ["bench", str(path), "--simulate", "--json"], catch_exceptions=False)
+    (suite,) = json.loads(done.stdout)["suites"]
+    assert 5.0 < suite["makespan_s"] < 5.1  # as tasks on the slots of a machine: three rounds or more
+
+
+def test_suites_in_parallel_run_side_by_side_and_each_ones_repetitions_in_turn(path):
+    from spark_sched.experiments.bench.suite import side_by_side
+
+    text = """spark-bench { spark-submit-parallell = true, spark-submit-config = [
+      { suites-parallel = true, workload-suites = [
+        { descr = "a", parallel = true, repeat = 2,
+          workloads = [{ name = "sleep", sleepms = 100, tasks = 1 }] }
+        { descr = "b", repeat = 2, workloads = [{ name = "sleep", sleepms = 300, tasks = 1 }] } ] },
+      { workload-suites = [
+        { descr = "c", workloads = [{ name = "sleep", sleepms = 100, tasks = 1 }] } ] } ] }"""
+    found, left_out = read(path, text)
+    assert [suite.description for suite in found.suites] == ["a (1 of 2)", "a (2 of 2)", "b", "c"]
+    assert side_by_side(found.suites) == [[[0, 1], [2]], [[3]]]
+    assert left_out == ["spark-submit-parallell of spark-bench: unknown"]
+    refused = CliRunner().invoke(app, ["bench", str(path), "--simulate"])
+    assert refused.exit_code == 2
+    assert "'a (1 of 2)' has parallel workloads and takes turns" in refused.stderr
+    path.write_text(text.replace("parallel = true, repeat = 2", "repeat = 2"))
+    done = CliRunner().invoke(app, ["bench", str(path), "--simulate", "--json"], catch_exceptions=False)
+    a, b, c = json.loads(done.stdout)["suites"]
+    assert (a["makespan_s"], b["makespan_s"]) == (pytest.approx(0.2, abs=0.05), pytest.approx(0.6, abs=0.05))
+    assert [round(job["began_s"], 1) for job in (*a["jobs"], *b["jobs"], *c["jobs"])] == [0, 0.1, 0, 0.3, 0]
 
 
 def test_substitutions_and_the_older_name_of_suites_are_read(path):
