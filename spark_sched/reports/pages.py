@@ -23,7 +23,9 @@ def render_page(template: str, **values: object) -> str:
         finalize=_plain,
     )
     environment.filters["code"] = _code
-    return environment.get_template(template).render(**values)
+    page = environment.get_template(template).render(**values)
+    # Halves of surrogate pairs, which JSON texts may hold, cannot be written.
+    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: object) -> object:

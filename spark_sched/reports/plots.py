@@ -7,11 +7,24 @@ import re
 from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SERIES = ("#c8442d", "#4a7fb5", "#d9a441", "#5b8c5a", "#7d5a8c", "#7d93a8", "#a0522d", "#8a8a8a")
+
+
+def plain(text: str) -> str:
+    """Text for a figure, as it is.
+
+    Matplotlib takes a pair of dollar signs for a formula, and fails at a wrong one. It leaves a name that
+    begins with an underscore out of the legend.
+    """
+    # Control characters and halves of surrogate pairs are no XML text, and a newline would leave the line.
+    shown = "".join("\N{REPLACEMENT CHARACTER}" if category(c) in ("Cc", "Cs") else c for c in text)
+    shown = shown.replace("$", r"\$")
+    return "\N{ZERO WIDTH SPACE}" + shown if shown.startswith("_") else shown
 
 
 def curves_svg(
@@ -31,7 +44,7 @@ def curves_svg(
     for (name, points), colour in zip(series.items(), cycle(_SERIES)):
         x, y = [point[0] for point in points], [point[1] for point in points]
         marker = "o" if len(points) < 15 else None
-        axes.plot(x, y, marker=marker, markersize=3.5, linewidth=1.3, label=name, color=colour)
+        axes.plot(x, y, marker=marker, markersize=3.5, linewidth=1.3, label=plain(name), color=colour)
     _finish(axes, x_label, y_label, title, marks, len(series))
     return as_svg(figure)
 
@@ -49,9 +62,11 @@ def bars_svg(
     width = 0.8 / max(1, len(series))
     for nth, ((label, points), colour) in enumerate(zip(series.items(), cycle(_SERIES[1::-1] + _SERIES[2:]))):
         at = [names.index(name) + (nth - (len(series) - 1) / 2) * width for name, _ in points]
-        bars = axes.bar(at, [value for _, value in points], width=width * 0.92, color=colour, label=label)
+        bars = axes.bar(
+            at, [value for _, value in points], width=width * 0.92, color=colour, label=plain(label)
+        )
         axes.bar_label(bars, fmt="%.3g", fontsize=7, padding=1)
-    axes.set_xticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), [plain(name) for name in names])
     _finish(axes, x_label, y_label, title, marks, len(series))
     return as_svg(figure)
 
@@ -60,10 +75,10 @@ def _finish(
     axes: Any, x_label: str, y_label: str, title: str, marks: dict[str, float] | None, series: int
 ) -> None:
     for name, value in (marks or {}).items():
-        axes.axhline(value, color="black", linewidth=0.8, linestyle=":", label=f"{name}: {value:g}")
-    axes.set_xlabel(x_label, fontsize=9)
-    axes.set_ylabel(y_label, fontsize=9)
-    axes.set_title(title, loc="left", fontsize=10)
+        axes.axhline(value, color="black", linewidth=0.8, linestyle=":", label=plain(f"{name}: {value:g}"))
+    axes.set_xlabel(plain(x_label), fontsize=9)
+    axes.set_ylabel(plain(y_label), fontsize=9)
+    axes.set_title(plain(title), loc="left", fontsize=10)
     axes.tick_params(which="both", labelsize=8)
     low = axes.dataLim.y0
     axes.margins(y=0.12)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spark_sched.reports.machine import basis_line
 from spark_sched.reports.pages import render_page
-from spark_sched.reports.plots import as_svg, new_figure
+from spark_sched.reports.plots import as_svg, new_figure, plain
 
 HEADINGS = (
     "arm",
@@ -153,10 +153,10 @@ def forest_svg(document: Document, workload: str | None, title: str) -> str:
             axes.plot([found["low"], found["high"]], [place, place], color=colour, linewidth=2)
         axes.plot([found["mean"]], [place], marker="o", markersize=5, color=colour)
     axes.axvline(1.0, color="black", linewidth=0.7, linestyle=":")
-    axes.set_yticks(range(len(rows)), [row["arm"] for row in rows])
+    axes.set_yticks(range(len(rows)), [plain(row["arm"]) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel("JCT / baseline's JCT", fontsize=9)
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(plain(title), loc="left", fontsize=10)
     return as_svg(figure)
 
 
@@ -193,12 +193,12 @@ def tradeoff_svg(document: Document, workload: str | None, title: str) -> str:
     if stock is not None and stock["arm"] not in levels and stock[sloth] is not None:
         left.axhline(stock[sloth]["mean"], color=_RED, linewidth=0.8, linestyle=":")
         at = (1.0, stock[sloth]["mean"])
-        left.annotate(stock["arm"], at, fontsize=8, color=_RED, va="bottom", ha="right")
+        left.annotate(plain(stock["arm"]), at, fontsize=8, color=_RED, va="bottom", ha="right")
     left.set_xlabel("isolation level P", fontsize=9)
     name = "slowdown (JCT / alone)" if sloth == "slowdown" else "JCT / baseline's JCT"
     left.set_ylabel(name, fontsize=9, color=_RED)
     right.set_ylabel("slots kept idle (%)", fontsize=9, color=_BLUE)
-    left.set_title(title, loc="left", fontsize=10)
+    left.set_title(plain(title), loc="left", fontsize=10)
     return as_svg(figure)
 
 

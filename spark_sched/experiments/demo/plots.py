@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spark_sched.experiments.demo.timeline import Timeline
-from spark_sched.reports.plots import as_svg, new_figure
+from spark_sched.reports.plots import as_svg, new_figure, plain
 
 _COLOURS = {"foreground": "#c8442d", "background": "#b9c6d3", "held": "#f3d9a4"}
 
@@ -39,11 +39,11 @@ def timeline_svg(timeline: Timeline, title: str) -> str:
         ticks.append(base + count / 2)
         labels.append(name)
         base += count + 1
-    axes.set_yticks(ticks, labels)
+    axes.set_yticks(ticks, [plain(label) for label in labels])
     axes.set_ylim(base - 1, 0)
     axes.set_xlim(0, (timeline.end_ms - timeline.start_ms) / 1000)
     axes.set_xlabel("seconds since the foreground job was submitted")
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(plain(title), loc="left", fontsize=10)
     kinds = [k for k in ("foreground", "background", "held") if any(s.kind == k for s in timeline.spans)]
     handles = [
         Patch(facecolor=_COLOURS[k], hatch="////" if k == "held" else None, edgecolor="#8a6d2f", label=k)
@@ -69,7 +69,7 @@ def slowdown_svg(rows: Sequence[dict[str, Any]]) -> str:
             points = row["slowdowns"]
             axes.scatter([x] * len(points), points, s=9, color="black", zorder=3, alpha=0.6)
     axes.axhline(1.0, color="black", linewidth=0.7, linestyle=":")
-    axes.set_xticks(range(len(workloads)), workloads)
+    axes.set_xticks(range(len(workloads)), [plain(workload) for workload in workloads])
     axes.set_ylabel("slowdown (JCT / JCT alone)")
     figure.legend(fontsize=8, frameon=False, ncols=2, loc="outside upper left")
     return as_svg(figure)
