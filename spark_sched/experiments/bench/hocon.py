@@ -8,6 +8,7 @@ and properties of applications, outputs of results and unknown workloads are lef
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _ROOT_KEYS = ("spark-submit-config", "spark-submit-parallel")
 #: SparkBench's sleep is a pause of its driver. That of this project has tasks; these keys ask for it.
 _TASKS = {"stages", "tasks"}
 _SUITE_KEYS = ("descr", "parallel", "repeat", "workloads", "benchmark-output", "save-mode")
+#: HOCON may include what a server answers: a file of a stranger would make this machine ask for it.
+_FETCHES = re.compile(r"\binclude\s+(?:required\s*\(\s*)?url\s*\(")
 #: What HOCON's libraries read as booleans, in lower case.
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -37,6 +40,10 @@ def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
     from pyparsing import ParseBaseException
 
     text = read_text(path)
+    if _FETCHES.search(text):
+        raise BadInputError(
+            f"{path} includes a URL, which is not fetched: save it beside the file and include that"
+        )
     try:
         found = ConfigFactory.parse_string(text, basedir=str(path.parent))
         plain = found.as_plain_ordered_dict() if isinstance(found, ConfigTree) else {}

@@ -113,6 +113,14 @@ def test_suites_in_parallel_run_side_by_side_and_each_ones_repetitions_in_turn(p
     assert [round(job["began_s"], 1) for job in (*a["jobs"], *b["jobs"], *c["jobs"])] == [0, 0.1, 0, 0.3, 0]
 
 
+@pytest.mark.parametrize(
+    "include", ['include url("http://localhost:1/x")', 'include required(url("file:///x"))']
+)
+def test_a_url_is_not_fetched(path, include):
+    with pytest.raises(BadInputError, match="suite.conf includes a URL, which is not fetched"):
+        read(path, include)
+
+
 def test_substitutions_and_the_older_name_of_suites_are_read(path):
     text = """
     pause = 70
