@@ -31,6 +31,7 @@ from spark_sched.planner.pace import Pace
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
 from spark_sched.policies import ChangesWith, Plan, Policy
+from spark_sched.policies.budget import Budget
 from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.state import ClusterState, Snapshot
 
@@ -42,6 +43,8 @@ Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int, Any], 
 MAX_EVENTS = 2_000
 #: Longest wait for events. The driver restarts a planner that is silent for longer than stallTimeout.
 MAX_POLL_MS = 1_000
+#: A plan that took so many times its budget is slow: by default 3 s of the 10 s of stallTimeout.
+_SLOW = 3.0
 _OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
 
 
@@ -57,6 +60,7 @@ class PlannerCounters:
     plans_rejected: Counter[str] = field(default_factory=Counter)
     plans_unchanged: int = 0
     plans_failed: int = 0
+    plans_slow: int = 0
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class PlannerLoop:
         interval_ms: least time between two plans.
         validity_ms: how long the policy's plans are valid.
         clock_ms: a monotonic clock in milliseconds.
+        budget: the time for one decision, which the policy was given, too; much longer ones are logged.
         recorder: records every event, if given.
         answer: answers a user's question in JSON text; None: questions get no answer.
         keeper: stores what is learned; None: nothing is kept beyond this process.
@@ -99,6 +104,7 @@ class PlannerLoop:
         sleep_ms: Callable[[float], None],
         log: logging.Logger,
         outlook: Outlook | None = None,
+        budget: Budget | None = None,
         recorder: EventRecorder | None = None,
         answer: Answer | None = None,
         keeper: Keeper | None = None,
@@ -116,6 +122,7 @@ class PlannerLoop:
         self._answer = answer
         self._learning = Learning(keeper)
         self._throttle = Throttle()
+        self._budget = Budget() if budget is None else budget
         self._outlook = Outlook(clock_ms) if outlook is None else outlook
         self._plans = _Plans(memory=self._learning.recall(policy, log))
 
@@ -218,6 +225,7 @@ class PlannerLoop:
             snapshot = self.state.snapshot().to_plan()
             known = forecasts(self._predictor, snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
+            self._note_slow(len(snapshot.jobs))
             self._outlook.see(snapshot)
             text = self._text_of(plan, snapshot, known, now_ms) if self._is_news(plan) else None
         except Exception as error:  # A policy's bug must not end the planner: the last rules stay in force.
@@ -268,6 +276,19 @@ class PlannerLoop:
             self._log.warning(
                 "plan %d was not taken: %s (%s: %d times)", self._plans.sent, answer, code, times
             )
+
+    def _note_slow(self, jobs: int) -> None:
+        """Say that the policy takes so long that the driver may soon believe that the planner hangs."""
+        took_ms = self._pace.since_planned_ms()
+        if took_ms <= _SLOW * self._budget.limit_ms:
+            return
+        self.counters.plans_slow += 1
+        if times := self._throttle("slow"):
+            self._log.warning(
+                "policy %s took %.1f s to plan %d jobs (%d slow plans): the driver restarts a planner that "
+                "is silent for spark.sched.planner.stallTimeout: raise it, or choose another policy",
+                self._policy.name, took_ms / 1_000.0, jobs, times,
+            )  # fmt: skip
 
     def _fail(self, error: Exception) -> None:
         self.counters.plans_failed += 1

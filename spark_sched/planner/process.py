@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from spark_sched.planner.outlook import Outlook
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver, DriverLostError, Py4jDriver
 from spark_sched.policies import PolicySettings, check_settings, create
+from spark_sched.policies.budget import Budget
 from spark_sched.predict import Forecast
 from spark_sched.predict.build import build_live
 from spark_sched.state import Snapshot
@@ -54,7 +56,9 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
     settings = _settings(driver)
     blot_out(log, settings[keys.HISTORY_PASSWORD])
     check_settings(settings)
-    policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
+    budget = Budget.before_stall(settings[keys.PLANNER_STALL_TIMEOUT], _monotonic_ms)
+    policy_settings = replace(PolicySettings.from_config(settings), budget=budget)
+    policy = create(settings[keys.PLANNER_POLICY], policy_settings)
     history = _history(settings, log, session)
     driver.settings_taken()
     policy.capabilities.warm_up()
@@ -73,7 +77,7 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
     ) -> Mapping[str, object]:
         if name := asked_policy(text):
             # The driver would start a planner with this policy.
-            create(name, PolicySettings.from_config(settings))
+            create(name, policy_settings)
             return {"policy": name}
         # Questions are rare: planners that never get one do not import what answers need.
         from spark_sched.planner import admission
@@ -91,6 +95,7 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
         validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
         clock_ms=_monotonic_ms,
         outlook=outlook,
+        budget=budget,
         sleep_ms=lambda ms: time.sleep(ms / 1_000.0),
         log=log,
         recorder=EventRecorder(events_path, log) if events_path else None,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from spark_sched.config import Settings, keys
+from spark_sched.policies.budget import Budget
 from spark_sched.policies.options import Options, OptionValues
 from spark_sched.policies.plan import JobPlan, Plan, PoolShare, ReservationRule
 from spark_sched.predict import Forecast
@@ -94,6 +95,7 @@ class PolicySettings:
         policy_options: all ``spark.sched.policy.*`` settings that were given.
         options: the checked options of the policy that is created; their defaults if the settings are made by
             hand.
+        budget: time for one decision; unlimited in the simulator.
     """
 
     reservation_enabled: bool
@@ -106,6 +108,7 @@ class PolicySettings:
     solver: str = "prices"
     policy_options: Mapping[str, str] = field(default_factory=dict)
     options: OptionValues = field(default_factory=OptionValues)
+    budget: Budget = field(default_factory=Budget)
 
     @classmethod
     def from_config(cls, settings: Settings) -> PolicySettings:
@@ -141,7 +144,9 @@ class Policy(Protocol):
 
     The same snapshot, forecasts, time, generator state and memory give the same plan and memory. The plan
     contains every active job of the snapshot exactly once, and no other jobs. A policy may draw from ``rng``
-    and must use no other randomness and no clock.
+    and must use no other randomness and no clock. The one exception is `PolicySettings.budget`: a live
+    planner that is silent for too long is restarted, so a policy whose work grows quickly considers fewer
+    candidates when the time for one decision is over, and says so in its reasons.
 
     A policy's memory is a value of its own type that the caller keeps: None before the first plan, then the
     memory that the last decision returned. A policy never changes a memory and keeps no state, so that one

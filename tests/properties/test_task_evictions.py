@@ -7,7 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, Victim, choose
+from spark_sched.policies.eviction.candidates import Candidates, Victim
+from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, choose
+from tests.properties.plain_evictions import choose as plain_choice
 
 EXECUTORS = ("a", "b", "c")
 ms = st.integers(0, 1_000).map(float)
@@ -49,7 +51,7 @@ terms = st.builds(
 
 def chosen(demands: list[SlotDemand], candidates: list[Victim], terms: Terms) -> Choice:
     running_ms = [victim.remaining_ms for victim in candidates for _ in range(victim.slots)]
-    return choose(demands, candidates, running_ms, terms)
+    return choose(demands, Candidates.of(candidates), running_ms, terms)
 
 
 @given(demands, victims, terms)
@@ -136,3 +138,23 @@ def test_a_slot_that_a_victim_leaves_over_goes_to_a_task_that_was_to_wait() -> N
     choice = chosen([SlotDemand("high", 5, 4, 1, {})], [short, wide], terms)
     assert [victim.task for victim in choice.victims[0]] == [1, 2]
     assert choice.waiting == [1]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[list[SlotDemand], list[Victim]]:
+    """Demands of which some may take the same free slots, and victims on executors that differ in speed."""
+    slowness = {executor: draw(st.sampled_from((1.0, 1.0, 0.5, 2.0))) for executor in EXECUTORS}
+    running = sorted(draw(victims), key=lambda victim: victim.priority)
+    shared = draw(st.dictionaries(st.sampled_from(EXECUTORS), st.integers(1, 3)))
+    waiting = [replace(each, free=shared) if draw(st.booleans()) else each for each in draw(demands)]
+    return waiting, [replace(victim, slowness=slowness[victim.executor]) for victim in running]
+
+
+@given(clusters(), terms, st.lists(ms, max_size=5))
+def test_the_choice_is_that_of_the_plain_rule_which_looks_at_every_candidate(
+    cluster: tuple[list[SlotDemand], list[Victim]], terms: Terms, others_ms: list[float]
+) -> None:
+    waiting, running = cluster
+    running_ms = [victim.remaining_ms for victim in running for _ in range(victim.slots)] + others_ms
+    expected = plain_choice(waiting, running, running_ms, terms)
+    assert choose(waiting, Candidates.of(running), running_ms, terms) == expected

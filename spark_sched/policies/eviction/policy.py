@@ -12,16 +12,17 @@ import numpy as np
 
 from spark_sched.config.values import choice, number, time_ms, whole
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings
+from spark_sched.policies.budget import OUT_OF_TIME
+from spark_sched.policies.eviction.candidates import Candidates, Victim
 from spark_sched.policies.eviction.powerful import known_slowness, speed_levels
-from spark_sched.policies.eviction.remaining import RemainingTimes
+from spark_sched.policies.eviction.running import Running, running_attempts
 from spark_sched.policies.eviction.sticky import Sticky, StickySlots
-from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, Victim, choose
+from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, choose
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.reservation.policy import ReservationPolicy
-from spark_sched.predict import UNKNOWN, Forecast
-from spark_sched.predict.tasks.pilots import TaskForecast
-from spark_sched.state import JobView, RunningTask, Snapshot, StageView
+from spark_sched.predict import Forecast
+from spark_sched.state import JobView, Snapshot, StageView
 
 _VICTIMS = Option(
     "victims",
@@ -92,6 +93,8 @@ class _Memory:
 
     def at(self, snapshot: Snapshot) -> _Memory:
         """The memory without the victims that have ended."""
+        if not self.named:
+            return self
         running = {
             task.task for job in snapshot.jobs.values() for stage in job.stages for task in stage.running
         }
@@ -123,6 +126,7 @@ class PriorityEvictionsPolicy:
     )
 
     def __init__(self, settings: PolicySettings) -> None:
+        self._budget = settings.budget
         self._reservation = ReservationPolicy(settings)
         options = settings.options
         self._victims = options[_VICTIMS]
@@ -140,22 +144,24 @@ class PriorityEvictionsPolicy:
         rng: np.random.Generator,
         memory: _Memory | None,
     ) -> tuple[Plan, _Memory]:
+        deadline = self._budget.begin()
         plan, _ = self._reservation.decide(snapshot, forecasts, now_ms, rng, None)
         known = (memory or _Memory()).at(snapshot)
         sticky = self._sticky.at(known.sticky, snapshot, now_ms)
         known = replace(known, sticky=sticky)
         plan = self._with_fast_executors(replace(plan, policy=self.name), snapshot, forecasts)
         plan = _with_sticky_slots(plan, snapshot, sticky)
-        waiting = [stage for stage in _waiting(snapshot) if _has_lower(stage.job, snapshot)]
+        lowest = min((j.marks.priority for j in snapshot.jobs.values() if j.running_slots), default=_HIGHEST)
+        waiting = [stage for stage in _waiting(snapshot) if stage.job.marks.priority > lowest]
         if not waiting:
             return plan, replace(known, named=MappingProxyType({}))
-        running = list(_running(snapshot, forecasts, now_ms))
-        candidates = self._ordered([each for each in running if self._evictable(each, sticky)], rng)
+        running = running_attempts(snapshot, forecasts, now_ms)
         choice = choose(
-            [self._demand(stage, snapshot, known) for stage in waiting],
-            [each.victim for each in candidates],
-            (each.victim.remaining_ms for each in running for _ in range(each.victim.slots)),
+            self._demands(waiting, snapshot, known),
+            self._candidates(running, sticky, rng),
+            running.remaining_slots_ms,
             Terms(self._worth, {job.job: self._budget_ms - job.evicted_ms for job in snapshot.jobs.values()}),
+            deadline,
         )
         plan = self._with_victims(plan, snapshot, waiting, choice, now_ms)
         return plan, replace(known, named=_named(waiting, choice))
@@ -179,40 +185,33 @@ class PriorityEvictionsPolicy:
 
         return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), slowness=levels)
 
-    def _demand(self, waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
-        job, stage, tasks = waiting
-        refused: dict[str, int] = {}
-        for other in snapshot.jobs.values():
-            if other is not job and other.marks.priority >= job.marks.priority:
-                for executor, slots in other.held.items():
-                    refused[executor] = refused.get(executor, 0) + slots
-        free = {
-            key: executor.slots - executor.running_slots - refused.get(key, 0)
-            for key, executor in snapshot.executors.items()
-            if executor.slots - executor.running_slots > refused.get(key, 0)
-        }
-        powerful = job.marks.priority >= self._powerful_priority
-        named = [task for task, each in known.named.items() if each.beneficiary == job.job]
-        return SlotDemand(
-            job.job, job.marks.priority, tasks, stage.slots_per_task, free, stage.barrier, named, powerful
-        )
+    def _demands(
+        self, waiting: list[_WaitingStage], snapshot: Snapshot, known: _Memory
+    ) -> Iterator[SlotDemand]:
+        """One demand for each waiting stage."""
+        named: dict[str, list[int]] = {}
+        for task, each in known.named.items():
+            named.setdefault(each.beneficiary, []).append(task)
+        free = _FreeSlots(snapshot)
+        for job, stage, tasks in waiting:
+            priority = job.marks.priority
+            yield SlotDemand(
+                job.job, priority, tasks, stage.slots_per_task, free.of(job), stage.barrier,
+                named.get(job.job, ()), priority >= self._powerful_priority,
+            )  # fmt: skip
 
-    def _evictable(self, running: _Running, sticky: Sticky) -> bool:
-        task = running.task
-        return (
-            running.stage.restartable
-            and task.evictions < self._most_evictions
-            and task.task not in sticky.tasks
-        )
-
-    def _ordered(self, running: list[_Running], rng: np.random.Generator) -> list[_Running]:
-        """By priority, the lowest first, and there by the rule for victims."""
-        by_start = sorted(running, key=lambda each: (each.task.launched_ms, each.task.task))
+    def _candidates(self, running: Running, sticky: Sticky, rng: np.random.Generator) -> Candidates:
+        """Attempts that may be evicted, by priority, the lowest first, and there by the rule for victims."""
+        evictable = running.restartable & (running.evictions < self._most_evictions)
+        if sticky.tasks:
+            evictable &= ~np.isin(running.attempts.task, list(sticky.tasks))
+        found, launched_ms = running.attempts.at(evictable), running.launched_ms[evictable]
+        order = np.lexsort((found.task, launched_ms))
         if self._victims == "MRS":
-            by_start.reverse()
+            order = order[::-1]
         elif self._victims == "RND":
-            by_start = [by_start[at] for at in rng.permutation(len(by_start)).tolist()]
-        return sorted(by_start, key=lambda each: each.victim.priority)
+            order = order[rng.permutation(len(order))]
+        return found.at(order[np.argsort(found.priority[order], kind="stable")])
 
     def _with_victims(
         self, plan: Plan, snapshot: Snapshot, waiting: list[_WaitingStage], choice: Choice, now_ms: int
@@ -221,10 +220,13 @@ class PriorityEvictionsPolicy:
         would have had its slot without evictions."""
         takes: dict[str, list[Victim]] = {}
         waits: dict[str, int] = {}
+        unseen: dict[str, int] = {}
         loses: dict[str, int] = {}
-        for stage, victims, tasks in zip(waiting, choice.victims, choice.waiting, strict=True):
+        served = zip(waiting, choice.victims, choice.waiting, choice.unseen, strict=True)
+        for stage, victims, tasks, out_of_time in served:
             takes.setdefault(stage.job.job, []).extend(victims)
-            waits[stage.job.job] = waits.get(stage.job.job, 0) + tasks
+            waits[stage.job.job] = waits.get(stage.job.job, 0) + tasks - out_of_time
+            unseen[stage.job.job] = unseen.get(stage.job.job, 0) + out_of_time
             for victim in victims:
                 loses[victim.job] = loses.get(victim.job, 0) + 1
 
@@ -235,6 +237,8 @@ class PriorityEvictionsPolicy:
                 reasons.append(_taken(victims, snapshot))
             if waits.get(key):
                 reasons.append(f"no victim is worth its price for {_tasks(waits[key])}")
+            if unseen.get(key):
+                reasons.append(f"{OUT_OF_TIME} victims for {_tasks(unseen[key])} were looked for")
             if loses.get(key):
                 reasons.append(f"{_tasks(loses[key])} evicted for jobs of higher priority")
             named = tuple(victim.task for victim in victims)
@@ -254,12 +258,41 @@ class _WaitingStage(NamedTuple):
     tasks: int
 
 
-class _Running(NamedTuple):
-    """A running attempt, and what it is as a victim."""
+class _FreeSlots:
+    """Slots that jobs may take without an eviction: none that are held for jobs of their own or higher
+    priority. Jobs are asked for in the order of their priority, the highest first."""
 
-    stage: StageView
-    task: RunningTask
-    victim: Victim
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._all = {
+            key: executor.slots - executor.running_slots
+            for key, executor in snapshot.executors.items()
+            if executor.slots > executor.running_slots
+        }
+        holders = (job for job in snapshot.jobs.values() if job.held)
+        self._holders = sorted(holders, key=lambda job: job.marks.priority)
+        self._refused: dict[str, int] = {}
+        self._others = self._without(self._refused)
+
+    def of(self, job: JobView) -> dict[str, int]:
+        """By executor; one mapping for all jobs that may take the same slots."""
+        higher = False
+        while self._holders and self._holders[-1].marks.priority >= job.marks.priority:
+            for executor, slots in self._holders.pop().held.items():
+                self._refused[executor] = self._refused.get(executor, 0) + slots
+            higher = True
+        if higher:
+            self._others = self._without(self._refused)
+        if not job.held:
+            return self._others
+        own = {executor: slots - job.held.get(executor, 0) for executor, slots in self._refused.items()}
+        return self._without(own)
+
+    def _without(self, refused: Mapping[str, int]) -> dict[str, int]:
+        return {
+            key: slots - refused.get(key, 0)
+            for key, slots in self._all.items()
+            if slots > refused.get(key, 0)
+        }
 
 
 def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
@@ -271,28 +304,6 @@ def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
             if (tasks := stage.waiting) > 0:
                 found.append(_WaitingStage(job, stage, tasks))
     return found
-
-
-def _has_lower(job: JobView, snapshot: Snapshot) -> bool:
-    return any(
-        other.running_slots and other.marks.priority < job.marks.priority for other in snapshot.jobs.values()
-    )
-
-
-def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int) -> Iterator[_Running]:
-    for job in snapshot.jobs.values():
-        forecast = forecasts.get(job.job, UNKNOWN)
-        slowness = forecast.slowness if isinstance(forecast, TaskForecast) else {}
-        for stage in job.stages:
-            left = RemainingTimes(forecast, stage.index) if stage.running else None
-            for task in stage.running:
-                assert left is not None
-                elapsed_ms = float(max(0, now_ms - task.launched_ms))
-                victim = Victim(
-                    task.task, job.job, job.marks.priority, task.executor, stage.slots_per_task, elapsed_ms,
-                    left.after(elapsed_ms), slowness.get(task.executor, 1.0),
-                )  # fmt: skip
-                yield _Running(stage, task, victim)
 
 
 def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:

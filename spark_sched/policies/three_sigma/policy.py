@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
+from spark_sched.policies.budget import OUT_OF_TIME
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
 from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob, chances, is_best_effort
@@ -24,6 +25,12 @@ from spark_sched.policies.three_sigma.warm import warm_up
 from spark_sched.policies.three_sigma.window import window_of
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
+
+#: Time to plan one waiting job, generously: a live plan considers as many as its budget allows.
+_JOB_MS = 0.2
+_NOT_CONSIDERED = (
+    f"not considered: {OUT_OF_TIME} it came to this job, after those with earlier deadlines or arrivals"
+)
 
 
 class ThreeSigmaPolicy:
@@ -77,7 +84,7 @@ class ThreeSigmaPolicy:
         watch = _StopWatch(self._clock_s)
         # 1. Running and waiting jobs.
         present = look(snapshot, forecasts, self.options, past)
-        capacity, running, waiting = present.capacity, present.runs, present.waits
+        capacity, running, waiting = present.capacity, present.runs, self._considered(present.waits)
         held = self._held(running, waiting, now_ms)
         watch.lap("jobs")
         # 2. Options: eq. 1 for each place and start; only starts that are worth something.
@@ -122,7 +129,8 @@ class ThreeSigmaPolicy:
             pending=len(waiting),
             options=problem.options,
         )
-        plan = self._plan(snapshot, now_ms, present, planned, gone, quality, broken)
+        without = frozenset() if len(waiting) == len(present.waits) else _keys(present.waits) - _keys(waiting)
+        plan = self._plan(snapshot, now_ms, present, planned, gone, quality, broken, without)
         watch.lap("plan")
         prices = None
         if solution.price is not None:
@@ -133,6 +141,19 @@ class ThreeSigmaPolicy:
         return plan, past.next(snapshot.version, prices, {**since, **present.idle}, present)
 
     # ---- 1. jobs ----
+
+    def _considered(self, waiting: list[PendingJob]) -> list[PendingJob]:
+        """The jobs that one plan has time for: the earliest deadlines first, then the others by arrival."""
+        limit_ms = self._settings.budget.limit_ms
+        if len(waiting) * _JOB_MS <= limit_ms:
+            return waiting
+
+        def urgency(job: PendingJob) -> tuple[float, int]:
+            due_ms = job.view.marks.deadline_ms
+            return float("inf") if due_ms is None else due_ms, job.view.arrival
+
+        first = _keys(sorted(waiting, key=urgency)[: max(1, int(limit_ms / _JOB_MS))])
+        return [job for job in waiting if job.view.job in first]
 
     def _held(self, running: list[RunningJob], waiting: list[PendingJob], now_ms: int) -> list[Running]:
         """The expected use of running jobs, and the cost of their preemption.
@@ -234,6 +255,7 @@ class ThreeSigmaPolicy:
         gone: set[str],
         quality: PlanQuality,
         broken: str | None,
+        without: frozenset[str],
     ) -> Plan:
         starts_ms = self.options.grid.starts_ms
         begun = present.running.keys() - gone
@@ -249,7 +271,7 @@ class ThreeSigmaPolicy:
             elif key in planned:
                 entries.append(_planned_entry(key, view, planned[key], now_ms, starts_ms))
             else:
-                reason = _why_not(present.pending.get(key), broken)
+                reason = _NOT_CONSIDERED if key in without else _why_not(present.pending.get(key), broken)
                 entries.append(((3, 0, view.arrival), _deferred(key, reason)))
         entries.sort(key=lambda pair: pair[0])
         later = [int(starts_ms[each.start]) for each in planned.values() if each.start > 0]
@@ -270,6 +292,10 @@ class ThreeSigmaPolicy:
             again_ms=again_ms,
             quality=quality,
         )
+
+
+def _keys(jobs: Iterable[PendingJob]) -> frozenset[str]:
+    return frozenset(job.view.job for job in jobs)
 
 
 def _why_not(known: Computed[PendingJob | None] | None, broken: str | None) -> str:

@@ -20,6 +20,7 @@ from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.policies import Capabilities, ChangesWith, Plan, Policy, PolicySettings, create
+from spark_sched.policies.budget import Budget
 from spark_sched.predict import Forecast, StageHistory
 from spark_sched.state import JobSummary, Snapshot, Summary
 
@@ -443,3 +444,28 @@ def test_a_policy_gets_back_what_it_remembered_of_the_last_plan_that_was_made(
         driver.say(job(f"j{number}"), reset=number == 0)
         cycles(loop, 2)
     assert given == [None, 1, 1]
+
+
+class Slow(Brittle):
+    """Each decision takes this long by the driver's clock."""
+
+    def __init__(self, driver: FakeDriver, ms: float) -> None:
+        super().__init__()
+        self._driver, self._ms = driver, ms
+
+    def decide(self, *about: Any) -> tuple[Plan, Any]:
+        self._driver.now_ms += self._ms
+        return super().decide(*about)
+
+
+@pytest.mark.parametrize(("takes_ms", "slow"), [(2_900.0, 0), (3_100.0, 1)])
+def test_a_policy_that_may_be_taken_for_hung_is_counted_and_named(
+    driver: FakeDriver, logged: io.StringIO, takes_ms: float, slow: int
+) -> None:
+    budget = Budget.before_stall(10_000.0, lambda: driver.now_ms)
+    loop = make(driver, logged, Slow(driver, takes_ms), budget=budget)
+    driver.say(job("a"), reset=True)
+    cycles(loop, 1)
+    assert loop.counters.plans_slow == slow
+    assert ("took 3.1 s to plan 1 jobs" in logged.getvalue()) == bool(slow)
+    assert ("spark.sched.planner.stallTimeout" in logged.getvalue()) == bool(slow)

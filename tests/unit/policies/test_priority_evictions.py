@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,11 @@ from spark_sched.events import (
     TaskLaunched,
 )
 from spark_sched.policies import JobPlan, PolicySettings, create
+from spark_sched.policies.budget import Budget
+from spark_sched.policies.eviction.candidates import Candidates, Victim
+from spark_sched.policies.eviction.prices import Prices
 from spark_sched.policies.eviction.remaining import RemainingTimes
-from spark_sched.policies.eviction.tasks import SlotDemand, Terms, Victim, choose
+from spark_sched.policies.eviction.tasks import SlotDemand, Terms, choose
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
@@ -147,7 +152,7 @@ def test_a_stage_that_cannot_start_whole_leaves_the_order_of_victims_as_it_was()
     # which waits 6 s; the third is worth it only for the next job, which waits for a victim's end.
     ends_ms = [3_000.0, 3_000.0, 6_000.0, *(victim.remaining_ms for victim in victims)]
     demands = [SlotDemand("whole", 9, 3, 1, {}, together=True), SlotDemand("next", 8, 1, 1, {})]
-    choice = choose(demands, victims, ends_ms, Terms(4.0, {"low": 1e9}))
+    choice = choose(demands, Candidates.of(victims), ends_ms, Terms(4.0, {"low": 1e9}))
     assert [[victim.task for victim in each] for each in choice.victims] == [[], [1]]
     assert choice.waiting == [3, 0]
 
@@ -184,14 +189,15 @@ def test_wide_tasks_get_slots_of_one_executor() -> None:
     ],
 )
 def test_remaining_time(forecast: Forecast, elapsed_ms: float, expected_ms: float) -> None:
-    assert RemainingTimes(forecast, 0).after(elapsed_ms) == pytest.approx(expected_ms)
+    assert RemainingTimes(forecast, 0).after(np.array([elapsed_ms])) == pytest.approx(expected_ms)
 
 
 def test_a_spread_around_the_mean_leaves_long_tasks_a_chance() -> None:
     expectation = StageExpectation(4, RuntimeDistribution.point_s(9.0), spread=0.5)
     left = RemainingTimes(TaskForecast(expected=(expectation,)), 0)
-    assert left.after(9_000) > 0.0
-    assert left.after(9_500) != 9_500.0
+    first_ms, second_ms = left.after(np.array([9_000.0, 9_500.0]))
+    assert first_ms > 0.0
+    assert second_ms != 9_500.0
 
 
 @pytest.mark.parametrize(("name", "text"), [("victims", "mrs"), ("most_evictions", "-1"), ("worth", "0")])
@@ -378,3 +384,49 @@ def test_prio_evicts_nobody_and_keeps_no_slots_for_a_job_on_hold() -> None:
     for before in (None, memory):
         entry, _ = low(before)
         assert (entry.evict, entry.deferred) == (False, False)
+
+
+def test_many_waiting_stages_do_not_each_look_at_every_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 300 waiting stages and 4,000 running tasks, prices are computed for victims and stages only."""
+    looks = 0
+    plain = Prices._worth_from_ms
+
+    def counted(prices: Prices, group: Sequence[int], width: int) -> float:
+        nonlocal looks
+        looks += 1
+        return plain(prices, group, width)
+
+    monkeypatch.setattr(Prices, "_worth_from_ms", counted)
+    running = [Victim(n, "low", 0, f"e{n // 16}", 1, 60_000.0 + n, 90_000.0) for n in range(4_000)]
+    demands = [SlotDemand(f"high{n}", 1, 10, 1, {}) for n in range(300)]
+    # 2,000 slots of others become free within 15 s, before which no eviction is worth 60 s of work.
+    ends_ms = [5.0 * n for n in range(2_000)] + [60_000.0] * 500 + [victim.remaining_ms for victim in running]
+    choice = choose(demands, Candidates.of(running), ends_ms, Terms(4.0, {"low": 1e12}))
+    evicted = sum(map(len, choice.victims))
+    assert evicted > 0
+    assert sum(choice.waiting) + evicted == 3_000
+    assert looks <= 2 * evicted + len(demands)
+
+
+def test_a_decision_that_runs_out_of_time_evicts_fewer_and_says_so() -> None:
+    world = World(0, 0, 0, 0)
+    world.job("high", 5, tasks=4)
+    settings = PolicySettings.from_config(validate({"spark.sched.policy.priority-evictions.worth": "1000"}))
+    whole = create("priority-evictions", settings)
+    clock_ms = iter(range(1_000)).__next__  # a ms with each look at the clock
+    hasty = create("priority-evictions", replace(settings, budget=Budget(3.0, clock_ms)))
+    plans = [
+        policy.decide(world.state.snapshot(), {}, 10_000, np.random.default_rng(1), None)[0]
+        for policy in (whole, hasty)
+    ]
+    assert [len(plan.jobs[0].victims) for plan in plans] == [4, 2]
+    assert plans[1].jobs[0].victims == plans[0].jobs[0].victims[:2]
+    assert (
+        plans[1]
+        .jobs[0]
+        .reason.endswith(
+            "the time for one plan (a tenth of spark.sched.planner.stallTimeout) was over before victims for "
+            "2 tasks were looked for"
+        )
+    )
+    assert plans[1].again_ms is not None, "the next plan looks for the others"

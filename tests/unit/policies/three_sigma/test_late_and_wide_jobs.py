@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from spark_sched.config import validate
 from spark_sched.policies import Plan, PolicySettings, create
+from spark_sched.policies.budget import Budget
 from spark_sched.policies.three_sigma.curves import curves, utilities
 from spark_sched.policies.three_sigma.jobs import Worth, pending_jobs
 from spark_sched.policies.three_sigma.utility import slo
@@ -30,6 +32,7 @@ from spark_sched.state import (
     StageView,
 )
 
+UNLIMITED = Budget()
 ABOUT_A_MINUTE = RuntimeDistribution.uniform_s(50.0, 70.0)
 
 
@@ -61,7 +64,13 @@ def job(
 
 
 def plan(
-    policy: str, slots: int, now_ms: int, runtimes: dict[str, Forecast], *jobs: JobView, **options: str
+    policy: str,
+    slots: int,
+    now_ms: int,
+    runtimes: dict[str, Forecast],
+    *jobs: JobView,
+    budget: Budget = UNLIMITED,
+    **options: str,
 ) -> Plan:
     busy = sum(each.running_slots for each in jobs)
     executors = {"e": ExecutorView("e", "h", slots, busy, 0)}
@@ -70,7 +79,7 @@ def plan(
         jobs=MappingProxyType({each.job: each for each in jobs}), ended=MappingProxyType({}),
     )  # fmt: skip
     settings = validate({f"spark.sched.policy.{policy}.{key}": value for key, value in options.items()})
-    made = create(policy, PolicySettings.from_config(settings))
+    made = create(policy, replace(PolicySettings.from_config(settings), budget=budget))
     return made.decide(snapshot, runtimes, now_ms, np.random.default_rng(0), None)[0]
 
 
@@ -166,3 +175,24 @@ def test_a_job_wider_than_its_preferred_slots_runs_there_in_more_rounds() -> Non
     assert places(6) == [(0b111, 6, 1.0), (0b1111, 6, 1.5)]
     assert places(8) == [(0b111, 6, 2.0), (0b1111, 8, 1.5)]
     assert places(8, barrier=True) == [(0b1111, 8, 1.5)]
+
+
+def test_a_plan_considers_as_many_waiting_jobs_as_its_time_allows_the_earliest_deadlines_first() -> None:
+    jobs = [
+        job("oldest", 2, arrival=0),
+        job("older", 2, arrival=1),
+        job("late", 2, arrival=2, deadline_ms=900_000),
+        job("early", 2, arrival=3, deadline_ms=300_000),
+    ]
+    runtimes = {each.job: forecast(ABOUT_A_MINUTE) for each in jobs}
+    all_of_them = plan("3sigma", 8, 0, runtimes, *jobs)
+    assert [entry.start_ms for entry in all_of_them.jobs] == [0] * 4
+    # A budget of 0.7 ms is one for three jobs.
+    some = plan("3sigma", 8, 0, runtimes, *jobs, budget=Budget(0.7))
+    entries = {entry.job: entry for entry in some.jobs}
+    assert {key for key, entry in entries.items() if entry.start_ms == 0} == {"early", "late", "oldest"}
+    assert entries["older"].deferred
+    assert entries["older"].reason.startswith("not considered: the time for one plan")
+    assert some.quality is not None
+    assert some.quality.pending == 3
+    assert some.again_ms is not None

@@ -1,0 +1,128 @@
+"""All running attempts of a snapshot as columns: what they are as victims, and which may be evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
+
+import numpy as np
+
+from spark_sched.arrays import Bools, Floats, Ints
+from spark_sched.policies.eviction.candidates import Candidates
+from spark_sched.policies.eviction.remaining import RemainingTimes, history_key
+from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.predict.tasks.pilots import TaskForecast
+from spark_sched.state import Snapshot, StageView
+
+#: Inputs of a stage's `RemainingTimes`: stages with the same inputs share the result.
+_Basis: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """``restartable``: whether the driver would evict an attempt; ``evictions``: of its task so far."""
+
+    attempts: Candidates
+    launched_ms: Ints
+    evictions: Ints
+    restartable: Bools
+
+    @property
+    def remaining_slots_ms(self) -> list[float]:
+        """Expected remaining times, one for each slot that an attempt takes."""
+        all_ = self.attempts
+        remaining_ms: list[float] = np.repeat(all_.remaining_ms, all_.slots).tolist()
+        return remaining_ms
+
+
+def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int) -> Running:
+    """The attempts, in the order of jobs and stages."""
+    # 1. Stages with running attempts.
+    jobs = list(snapshot.jobs)
+    stages = [
+        (number, job, stage)
+        for number, job in enumerate(snapshot.jobs.values())
+        for stage in job.stages
+        if stage.running
+    ]
+    tasks = list(chain.from_iterable(stage.running for _, _, stage in stages))
+    counts = np.array([len(stage.running) for _, _, stage in stages], np.int64)
+
+    def each(values: Iterable[int]) -> Ints:
+        """A value of each stage for each of its attempts."""
+        return np.repeat(np.array(list(values), np.int64), counts)
+
+    # 2. Columns of attempts.
+    executors = list(snapshot.executors)
+    executor_at = {executor: at for at, executor in enumerate(executors)}
+    launched_ms = np.array([task.launched_ms for task in tasks], np.int64)
+    elapsed_ms = np.maximum(0, now_ms - launched_ms).astype(np.float64)
+    executor = np.array([executor_at[task.executor] for task in tasks], np.int64)
+    attempts = Candidates(
+        jobs=jobs,
+        executors=executors,
+        task=np.array([task.task for task in tasks], np.int64),
+        job=each(number for number, _, _ in stages),
+        priority=each(job.marks.priority for _, job, _ in stages),
+        executor=executor,
+        slots=each(stage.slots_per_task for _, _, stage in stages),
+        elapsed_ms=elapsed_ms,
+        remaining_ms=_remaining_ms(
+            [(forecasts.get(job.job, UNKNOWN), stage) for _, job, stage in stages], counts, elapsed_ms
+        ),
+        slowness=_slowness(
+            [forecasts.get(job.job, UNKNOWN) for _, job, _ in stages], counts, executors, executor
+        ),
+    )
+    return Running(
+        attempts,
+        launched_ms,
+        np.array([task.evictions for task in tasks], np.int64),
+        each(stage.restartable for _, _, stage in stages).astype(np.bool_),
+    )
+
+
+def _remaining_ms(stages: list[tuple[Forecast, StageView]], counts: Ints, elapsed_ms: Floats) -> Floats:
+    """Expected remaining times. Stages about which the same is known are computed together: those of a
+    recurring job, and all of which nothing is known."""
+    groups: dict[_Basis, list[int]] = {}
+    for at, (forecast, stage) in enumerate(stages):
+        groups.setdefault(_basis(forecast, stage.index), []).append(at)
+    of_group = np.empty(len(stages), np.int64)
+    for number, members in enumerate(groups.values()):
+        of_group[members] = number
+    group = np.repeat(of_group, counts)
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group, minlength=len(groups)))
+    found = np.empty(len(elapsed_ms))
+    for number, members in enumerate(groups.values()):
+        forecast, stage = stages[members[0]]
+        mine = order[ends[number - 1] if number else 0 : ends[number]]
+        found[mine] = RemainingTimes(forecast, stage.index).after(elapsed_ms[mine])
+    return found
+
+
+def _basis(forecast: Forecast, stage: int) -> _Basis:
+    siblings = expected = None
+    if isinstance(forecast, TaskForecast):
+        times = forecast.times.get(stage)
+        siblings = id(times) if times is not None and times.ended_ms else None
+        expected = history_key(forecast.expected[stage]) if stage < len(forecast.expected) else None
+    return siblings, expected, forecast.alpha, forecast.t_m_ms
+
+
+def _slowness(forecasts: list[Forecast], counts: Ints, executors: list[str], executor: Ints) -> Floats:
+    """Of the executor of each attempt, by the forecast of the attempt's job."""
+    rows: dict[int, int] = {}
+    tables = [np.ones(len(executors))]
+    row = np.zeros(len(forecasts), np.int64)
+    for at, forecast in enumerate(forecasts):
+        known = forecast.slowness if isinstance(forecast, TaskForecast) else None
+        if known:
+            if id(known) not in rows:
+                rows[id(known)] = len(tables)
+                tables.append(np.array([known.get(each, 1.0) for each in executors]))
+            row[at] = rows[id(known)]
+    return np.asarray(np.stack(tables)[np.repeat(row, counts), executor])
