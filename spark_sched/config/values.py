@@ -83,6 +83,15 @@ def time_ms(least_ms: int = 0) -> ValueKind[int]:
     return ValueKind("time", f"a time such as {TIME_EXAMPLES}{least}", parse)
 
 
+def or_auto(kind: ValueKind[T]) -> ValueKind[T | None]:
+    """A value of that kind, or ``auto``, which gives None: the program chooses it."""
+
+    def parse(text: str) -> T | None:
+        return None if text == "auto" else kind.parse(text)
+
+    return ValueKind(kind.unit, f"{kind.wanted}, or auto", parse, kind.hint, kind.shown)
+
+
 def by_name(low: float, high: float = 1e9) -> ValueKind[Mapping[str, float]]:
     """Numbers by name, ``ann=2,bob=1``, each from ``low`` to ``high``."""
     one = number(low, high)

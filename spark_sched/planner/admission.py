@@ -137,7 +137,9 @@ class _Question:
         """Starts from which the policy chooses; None: it plans no starts."""
         if not isinstance(self.policy, ThreeSigmaPolicy):
             return None
-        starts_s: list[float] = (self.policy.options.grid.starts_ms / 1000.0).tolist()
+        starts_s: list[float] = (
+            self.policy.planning(self.memory, self.snapshot.version).grid.starts_ms / 1000.0
+        ).tolist()
         return starts_s
 
     def plan_without(self) -> Plan:

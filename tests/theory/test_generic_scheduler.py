@@ -8,6 +8,7 @@ within a queue jobs go by their arrival even if they joined it later (docs/expla
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from spark_sched.config import validate
 from spark_sched.policies import PolicySettings, create
+from spark_sched.policies.options import OptionValues
 from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
@@ -99,7 +101,8 @@ class Recorded(SLearnPolicy):
     """SLearn that records which tasks it drew."""
 
     def __init__(self) -> None:
-        super().__init__(PolicySettings.from_config(validate({})), fixed_percent=10.0)
+        paper = OptionValues(given={"firstQueue": "1000s"})
+        super().__init__(replace(PolicySettings.from_config(validate({})), options=paper), fixed_percent=10.0)
         self.drawn: dict[int, set[int]] = {}
 
     def _sized(self, known: Any, job: Any, *given: Any) -> Any:
@@ -141,7 +144,8 @@ def test_every_job_of_slearn_ends_when_the_paper_says(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_job_of_the_oracle_ends_when_the_paper_says(seed: int) -> None:
     jobs = specs(seed)
-    policy = create("gs-oracle", PolicySettings.from_config(validate({})))
+    paper = validate({"spark.sched.policy.gs-oracle.firstQueue": "1000s"})
+    policy = create("gs-oracle", PolicySettings.from_config(paper))
     cluster = ClusterSpec(uniform_nodes(SLOTS, 1))
     result = simulate(cluster, jobs, policy, predictor="oracle", seed=seed)
     ours = {row["job"]: row["end_ms"] for row in result.rows()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -87,7 +87,7 @@ def test_a_name_must_be_text():
         job_marks(None, job_id="j1", now_ms=0)  # type: ignore[arg-type]
 
 
-_LATER = datetime.fromtimestamp(1_900, timezone.utc)
+_LATER = datetime.fromtimestamp(1_900, UTC)
 
 
 @pytest.mark.parametrize(

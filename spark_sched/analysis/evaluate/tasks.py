@@ -17,7 +17,14 @@ from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.doubts import Doubts
 from spark_sched.policies.slearn.gs import THIN_LIMIT
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, Sizing, others_ms
+from spark_sched.policies.slearn.sizing import (
+    PAPER_QUEUES,
+    BayesSizing,
+    HistorySizing,
+    PilotSizing,
+    Sizing,
+    others_ms,
+)
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
 from spark_sched.predict.tasks.history import StagePrediction, SubmittedStage, TaskHistory
@@ -184,7 +191,12 @@ class _AllPilots(BayesSizing):
     """The posterior after the same number of pilots as SLearn, to compare both on equal evidence."""
 
     def pilots(
-        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
+        self,
+        tasks: int,
+        expected: StageExpectation | None,
+        percent: float,
+        slots_per_task: int = 1,
+        queues: Queues = PAPER_QUEUES,
     ) -> int:
         return pilot_count(tasks, percent)
 

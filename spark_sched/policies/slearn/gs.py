@@ -16,7 +16,7 @@ from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.job_memory import GsMemory, JobMemory
-from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
+from spark_sched.policies.slearn.queues import FIRST_QUEUE, AdaptedQueues, Queues
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
@@ -87,7 +87,7 @@ class GenericScheduler:
         self._settings = settings
         self._sizing = sizing
         self._thin_limit = thin_limit
-        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE])
+        self._adapted = AdaptedQueues.of(settings.options)
         self._fixed_percent = fixed_percent
         self._thin_by_history = thin_by_history
         self._doubts = Doubts() if doubts else None
@@ -102,7 +102,9 @@ class GenericScheduler:
     ) -> tuple[Plan, GsMemory]:
         before = memory
         if before is None:
-            before = GsMemory(doubts=self._doubts)
+            before = GsMemory(doubts=self._doubts, adapted=self._adapted)
+        adapted = before.adapted or self._adapted
+        sizes_ms: list[float] = []
         # 1. Jobs that ended since the last plan: score their sampling ratio.
         ratio = before.ratio
         for key, old in before.jobs.items():
@@ -111,6 +113,8 @@ class GenericScheduler:
             ended = snapshot.ended.get(key)
             if ended is None or not ended.attained_ms:
                 continue  # it ran no task, or its run is unknown
+            if old.work_ms is None:
+                sizes_ms.append(ended.attained_ms)  # it was thin, or ended before its pilots
             normalised_jct = (ended.ended_ms - old.started_ms) / ended.attained_ms
             if old.percent is not None:
                 ratio = ratio.ended(old.percent, normalised_jct)
@@ -120,20 +124,23 @@ class GenericScheduler:
         for key, job in snapshot.jobs.items():
             known = before.jobs.get(key) or JobMemory(job.started_ms)
             forecast = forecasts.get(key, UNKNOWN)
-            if doubts is not None and known.work_ms is None and isinstance(forecast, TaskForecast):
+            if doubts is not None and not known.sized and isinstance(forecast, TaskForecast):
                 recurs = (job.marks.user, job.marks.name)
                 if key not in before.jobs:
                     doubts = doubts.came(recurs)
                 forecast = forecast.doubted(doubts.of(recurs))
-                jobs[key] = self._sized(known, job, forecast, percent, rng)
+                jobs[key] = self._sized(known, job, forecast, percent, rng, adapted.queues)
                 doubts = _checked(doubts, recurs, forecast, known.pilots, jobs[key].pilots_ms)
             else:
-                jobs[key] = self._sized(known, job, forecast, percent, rng)
+                jobs[key] = self._sized(known, job, forecast, percent, rng, adapted.queues)
+            if known.work_ms is None and (work_ms := jobs[key].work_ms) is not None:
+                sizes_ms.append(work_ms)
             if known.percent is None and jobs[key].percent is not None:
                 ratio = ratio.next_job()
                 percent = ratio.percent()
         # 3. Queues, and within them by arrival.
-        return self._plan(snapshot, jobs, now_ms), GsMemory(jobs, ratio, doubts)
+        adapted = adapted.after(sizes_ms)
+        return self._plan(snapshot, jobs, now_ms, adapted), GsMemory(jobs, ratio, doubts, adapted)
 
     def lasting(self, memory: GsMemory) -> Mapping[str, Any]:
         """The record of the sampling ratio, and the doubts about history."""
@@ -149,10 +156,16 @@ class GenericScheduler:
     # ---- one job ----
 
     def _sized(
-        self, known: JobMemory, job: JobView, forecast: Forecast, percent: int, rng: np.random.Generator
+        self,
+        known: JobMemory,
+        job: JobView,
+        forecast: Forecast,
+        percent: int,
+        rng: np.random.Generator,
+        queues: Queues,
     ) -> JobMemory:
         """The job's memory with the times of its pilots, or with newly chosen pilots."""
-        if known.work_ms is not None:
+        if known.sized:
             return self._with_new_stages(known, job)
         others = forecast.others if isinstance(forecast, TaskForecast) else forecast
         if isinstance(others, SizedForecast) and others.work_slot_ms is not None and not self._thin_limit:
@@ -178,7 +191,7 @@ class GenericScheduler:
         at = percent if self._fixed_percent is None else self._fixed_percent
         wanted = 0
         if not stage.barrier:
-            wanted = self._sizing.pilots(stage.tasks, prior, at, stage.slots_per_task)
+            wanted = self._sizing.pilots(stage.tasks, prior, at, stage.slots_per_task, queues)
         if wanted == 0:
             return self._size(known, job, stage.index, (), expected)
         times = _times(forecast, stage.index)
@@ -251,8 +264,7 @@ class GenericScheduler:
         task_ms = self._sizing.task_ms(pilots_ms, prior)
         known = replace(known, pilots_ms=tuple(pilots_ms))
         if task_ms is None:
-            unknown_ms = self._queues.threshold_ms(0)
-            return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
+            return replace(known, pilots=None, unsizeable=True, reason="its size is unknown")
         stage = next((p for p in job.stages if p.index == index), None)
         slots = prior.tasks if prior is not None else 0
         if stage is not None:
@@ -293,15 +305,12 @@ class GenericScheduler:
 
     # ---- the plan ----
 
-    def _queue(self, job: JobMemory) -> int:
-        if job.work_ms is not None:
-            return self._queues.of(job.work_ms)
-        return 0 if job.thin else min(SAMPLING_QUEUE, self._queues.count - 1)
-
-    def _plan(self, snapshot: Snapshot, jobs: Mapping[str, JobMemory], now_ms: int) -> Plan:
-        queues = {key: self._queue(job) for key, job in jobs.items()}
+    def _plan(
+        self, snapshot: Snapshot, jobs: Mapping[str, JobMemory], now_ms: int, adapted: AdaptedQueues
+    ) -> Plan:
+        queues = {key: _queue(job, adapted.queues) for key, job in jobs.items()}
         entries = []
-        for rank, job in enumerate(self._queues.ranked(snapshot.jobs.values(), queues)):
+        for rank, job in enumerate(adapted.queues.ranked(snapshot.jobs.values(), queues)):
             known = jobs[job.job]
             size = "" if known.work_ms is None else f"{known.work_ms / 1000.0:.1f} slot-seconds: "
             entries.append(
@@ -310,7 +319,8 @@ class GenericScheduler:
                     rank,
                     0,
                     None,
-                    f"queue {queues[job.job]}: {size}{known.reason or 'none of its stages has started yet'}",
+                    f"queue {queues[job.job]}: {size}{known.reason or 'none of its stages has started yet'}"
+                    f"{adapted.reason}",
                     pilots=known.pilots,
                     queue=queues[job.job],
                     # Its first stage may get pilots: no task starts until this is decided.
@@ -324,8 +334,14 @@ class GenericScheduler:
             now_ms,
             entries,
             new_jobs_wait=True,  # nothing starts before its pilots are chosen
-            queue_weights=self._queues.weights,
+            queue_weights=adapted.queues.weights,
         )
+
+
+def _queue(job: JobMemory, queues: Queues) -> int:
+    if job.work_ms is not None:
+        return queues.of(job.work_ms)
+    return 0 if job.thin and not job.unsizeable else min(SAMPLING_QUEUE, queues.count - 1)
 
 
 def _times(forecast: Forecast, index: int) -> StageTimes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from spark_sched.policies.plan import PilotSet
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts
+from spark_sched.policies.slearn.queues import AdaptedQueues
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class JobMemory:
         percent: the sampling ratio it was given; None: it was not sampled.
         task_ms: mean task time that its size follows from; None: not known yet.
         work_ms: its size in slot-ms; None: not known yet.
+        unsizeable: neither pilots nor history give its size; it counts as one of the sampling queue.
         counted: indices of the stages in that size.
         reason: how its size was estimated, for people.
         pilots_ms: times of the pilots that its size is based on.
@@ -40,17 +42,25 @@ class JobMemory:
     counted: frozenset[int] = frozenset()
     reason: str = ""
     pilots_ms: tuple[float, ...] = ()
+    unsizeable: bool = False
 
     @property
     def undecided(self) -> bool:
         """Neither thin nor sampled nor sized yet."""
-        return self.work_ms is None and self.pilots is None and not self.thin
+        return not self.sized and self.pilots is None and not self.thin
+
+    @property
+    def sized(self) -> bool:
+        """Its size is known, or nothing will give it."""
+        return self.work_ms is not None or self.unsizeable
 
 
 @dataclass(frozen=True, slots=True)
 class GsMemory:
-    """All active jobs by key, the sampling ratio's record, and doubts about history if it is used."""
+    """All active jobs by key, the sampling ratio's record, doubts about history if it is used, and the queues
+    that follow the jobs' sizes."""
 
     jobs: Mapping[str, JobMemory] = field(default_factory=dict)
     ratio: AdaptiveRatio = field(default_factory=AdaptiveRatio)
     doubts: Doubts | None = None
+    adapted: AdaptedQueues | None = None

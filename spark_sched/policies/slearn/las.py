@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings,
 from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.service import Service, running_ms
-from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
+from spark_sched.policies.slearn.queues import FIRST_QUEUE, AdaptedQueues
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.state import JobView, Snapshot
@@ -32,11 +32,13 @@ class LasMemory:
     Attributes:
         waiting: active stages as (job, index), if no task ran; empty: some did.
         since_ms: since when that has been so.
+        adapted: the queues; None: those before any job has ended.
     """
 
     service: Service = field(default_factory=Service)
     waiting: frozenset[tuple[str, int]] = frozenset()
     since_ms: int = 0
+    adapted: AdaptedQueues | None = None
 
     def after(self, snapshot: Snapshot, now_ms: int, attained_ms: Mapping[str, float]) -> LasMemory:
         service = Service.of(snapshot, now_ms, attained_ms)
@@ -56,7 +58,7 @@ class GsLasPolicy:
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
-        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE])
+        self._adapted = AdaptedQueues.of(settings.options)
 
     def decide(
         self,
@@ -67,18 +69,20 @@ class GsLasPolicy:
         memory: LasMemory | None,
     ) -> tuple[Plan, LasMemory]:
         last = memory or LasMemory()
+        adapted = (last.adapted or self._adapted).after(_ended_ms(last.service, snapshot))
+        queues_of = adapted.queues
         attained = {
             key: _attained_ms(job, forecasts.get(key), last.service, now_ms)
             for key, job in snapshot.jobs.items()
         }
-        queues = {key: self._queues.of(service) for key, service in attained.items()}
-        ranked = self._queues.ranked(snapshot.jobs.values(), queues)
-        next_memory = last.after(snapshot, now_ms, attained)
+        queues = {key: queues_of.of(service) for key, service in attained.items()}
+        ranked = queues_of.ranked(snapshot.jobs.values(), queues)
+        next_memory = replace(last.after(snapshot, now_ms, attained), adapted=adapted)
         again_ms: int | None = None
         # Stages that fit nowhere never attain service: plans for them alone would repeat forever.
         stuck = bool(next_memory.waiting) and now_ms - next_memory.since_ms >= _IDLE_MS
         for job in () if stuck else ranked:
-            left = self._queues.threshold_ms(queues[job.job]) - attained[job.job]
+            left = queues_of.threshold_ms(queues[job.job]) - attained[job.job]
             width = sum(stage.open_slots for stage in job.stages)
             slots_soon = max(float(job.running_slots), width / _SOON)
             if slots_soon and left < float("inf"):
@@ -90,7 +94,8 @@ class GsLasPolicy:
                 rank,
                 0,
                 None,
-                f"queue {queues[job.job]}: {attained[job.job] / 1000.0:.1f} slot-seconds so far",
+                f"queue {queues[job.job]}: {attained[job.job] / 1000.0:.1f} slot-seconds so far"
+                f"{adapted.reason}",
                 queue=queues[job.job],
             )
             for rank, job in enumerate(ranked)
@@ -102,9 +107,15 @@ class GsLasPolicy:
             now_ms,
             entries,
             again_ms=again_ms,
-            queue_weights=self._queues.weights,
+            queue_weights=queues_of.weights,
         )
         return plan, next_memory
+
+
+def _ended_ms(before: Service, snapshot: Snapshot) -> list[float]:
+    """Slot times of the jobs that ended since the last plan, as far as they are known."""
+    ended = (snapshot.ended.get(key) for key in before.attained_ms if key not in snapshot.jobs)
+    return [each.attained_ms for each in ended if each is not None and each.attained_ms]
 
 
 def _attained_ms(job: JobView, forecast: Forecast | None, before: Service, now_ms: int) -> float:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_sched.config import values
 from spark_sched.errors import BadInputError
-from spark_sched.policies.options import Option
+from spark_sched.policies.options import Option, OptionValues
+from spark_sched.policies.scale import Scale
 from spark_sched.state import JobView
 
 FIRST_QUEUE = Option(
     "firstQueue",
-    values.time_ms(1),
-    "1000s",
+    values.or_auto(values.time_ms(1)),
+    "auto",
     "Jobs of less slot time than this are in the first queue. The limit of each further queue is ten times "
-    "that of the one before.",
+    "that of the one before. With `auto` it follows the lower quartile of the slot times of the latest 200 "
+    "jobs, in rare steps; until ten jobs are known it is 1 s, and it is never more than 1,000 s.",
 )
+#: `FIRST_QUEUE` before any size is known, the least one, and SLearn's own value, which is the greatest.
+_PRIOR_MS, _LEAST_MS, PAPER_MS = 1e3, 10.0, 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Queues:
     """
 
     count: int = 10
-    first_ms: float = 1e6
+    first_ms: float = PAPER_MS
     growth: float = 10.0
     fall: float = 10.0
 
@@ -73,3 +77,42 @@ class Queues:
             running[queues[job.job]] += job.running_slots
         turn = {queue: at for at, queue in enumerate(self.in_turn(running))}
         return sorted(jobs, key=lambda job: (turn[queues[job.job]], job.arrival))
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedQueues:
+    """The queues of a policy's plans.
+
+    Attributes:
+        queues: in force.
+        scale: of the jobs' slot times in ms, which the first queue follows; None: a setting gives its limit.
+    """
+
+    queues: Queues
+    scale: Scale | None
+
+    @classmethod
+    def of(cls, options: OptionValues) -> AdaptedQueues:
+        first_ms = options[FIRST_QUEUE]
+        if first_ms is not None:
+            return cls(Queues(first_ms=first_ms), None)
+        return cls(Queues(first_ms=_PRIOR_MS), Scale(_PRIOR_MS, _LEAST_MS, PAPER_MS))
+
+    def after(self, work_ms: Iterable[float]) -> AdaptedQueues:
+        """After jobs of so much work became known."""
+        if self.scale is None:
+            return self
+        scale = self.scale.after(work_ms)
+        queues = self.queues
+        if scale.value != self.scale.value:
+            queues = replace(queues, first_ms=scale.value)
+        return AdaptedQueues(queues, scale)
+
+    @property
+    def reason(self) -> str:
+        """How the first queue was chosen, for people, after another reason."""
+        if self.scale is None:
+            return ""
+        return (
+            f"; the first queue ends at {self.queues.first_ms / 1000.0:.3g} slot-seconds {self.scale.basis}"
+        )

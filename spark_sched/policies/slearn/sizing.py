@@ -21,6 +21,8 @@ SURE_QUEUE = 0.95
 #: History is not used if it is wrong with a higher probability than this.
 HALF = 0.5
 
+PAPER_QUEUES = Queues()
+
 Point: TypeAlias = Callable[[RuntimeDistribution], float]
 #: What history says of a stage; None: nothing.
 Expected: TypeAlias = StageExpectation | None
@@ -29,9 +31,16 @@ Expected: TypeAlias = StageExpectation | None
 class Sizing(Protocol):
     """Decides how many tasks of a stage run as pilots, and estimates the stage's size from their times."""
 
-    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
+    def pilots(
+        self,
+        tasks: int,
+        expected: Expected,
+        percent: float,
+        slots_per_task: int = 1,
+        queues: Queues = PAPER_QUEUES,
+    ) -> int:
         """Number of pilots for a stage of ``tasks`` tasks at this sampling ratio; 0: history suffices.
-        ``slots_per_task``: what each of its tasks takes."""
+        ``slots_per_task``: what each of its tasks takes; ``queues``: its size decides which one it joins."""
         ...
 
     def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
@@ -54,7 +63,14 @@ class HistorySizing:
     def __init__(self, point: Point) -> None:
         self._point = point
 
-    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
+    def pilots(
+        self,
+        tasks: int,
+        expected: Expected,
+        percent: float,
+        slots_per_task: int = 1,
+        queues: Queues = PAPER_QUEUES,
+    ) -> int:
         return 0
 
     def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
@@ -76,7 +92,14 @@ class HistorySizing:
 class PilotSizing(HistorySizing):
     """Sizes from the mean of the pilots (§5.1.2). History is used only if every pilot was lost."""
 
-    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
+    def pilots(
+        self,
+        tasks: int,
+        expected: Expected,
+        percent: float,
+        slots_per_task: int = 1,
+        queues: Queues = PAPER_QUEUES,
+    ) -> int:
         return pilot_count(tasks, percent)
 
     def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
@@ -93,22 +116,25 @@ class BayesSizing:
     history gets no pilots; otherwise the number of pilots grows with the uncertainty, up to SLearn's number.
 
     Args:
-        queues: the queues; a job's size decides which one it joins.
         point: point estimate of a stage's posterior, in seconds; by default the one to order jobs by.
     """
 
-    def __init__(
-        self, queues: Queues | None = None, point: Callable[[Posterior], float] = attrgetter("harmonic_s")
-    ) -> None:
+    def __init__(self, point: Callable[[Posterior], float] = attrgetter("harmonic_s")) -> None:
         self._point = point
-        queues = Queues() if queues is None else queues
-        self._edges_s = [queues.threshold_ms(q) / 1000.0 for q in range(queues.count - 1)]
 
-    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
+    def pilots(
+        self,
+        tasks: int,
+        expected: Expected,
+        percent: float,
+        slots_per_task: int = 1,
+        queues: Queues = PAPER_QUEUES,
+    ) -> int:
         most = pilot_count(tasks, percent)
         if expected is None or expected.calibrated is None or expected.spread is None:
             return most
-        upto = expected.calibrated.cdf([edge / (tasks * slots_per_task) for edge in self._edges_s]).tolist()
+        edges_s = [queues.threshold_ms(q) / 1000.0 for q in range(queues.count - 1)]
+        upto = expected.calibrated.cdf([edge / (tasks * slots_per_task) for edge in edges_s]).tolist()
         in_one = max(high - low for low, high in pairwise((0.0, *upto, 1.0)))
         if (1.0 - expected.doubt) * in_one >= SURE_QUEUE:
             return 0

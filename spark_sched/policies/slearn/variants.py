@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spark_sched.policies.base import PolicySettings
 from spark_sched.policies.slearn.gs import THIN_LIMIT, GenericScheduler
-from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
 
@@ -26,7 +25,7 @@ class BayesPolicy(GenericScheduler):
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(
             settings,
-            BayesSizing(Queues(first_ms=settings.options[FIRST_QUEUE])),
+            BayesSizing(),
             name="slearn-bayes",
             thin_limit=THIN_LIMIT,
             thin_by_history=True,

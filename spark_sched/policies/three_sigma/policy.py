@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from spark_sched.policies.three_sigma.solvers import Ask, Prices, Solution, Solv
 from spark_sched.policies.three_sigma.split import split
 from spark_sched.policies.three_sigma.verify import PlannedStart, broken_promise
 from spark_sched.policies.three_sigma.warm import warm_up
-from spark_sched.policies.three_sigma.window import window_of
+from spark_sched.policies.three_sigma.window import is_fixed, usual_runtime, window_for, window_of
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
@@ -66,11 +67,21 @@ class ThreeSigmaPolicy:
     ) -> None:
         self.name = name
         self.options = ThreeSigmaOptions() if options is None else options
-        if settings.options.given:
+        # Without settings and with the usual window it follows the jobs' runtimes.
+        self._follows = options is None or options.grid is ThreeSigmaOptions().grid
+        if is_fixed(settings.options):
+            self._follows = False
             self.options = replace(self.options, grid=window_of(settings.options))
         self._settings = settings
         self._solver = create_guarded(settings.solver) if solver is None else solver
         self._clock_s = clock_s
+
+    def planning(self, memory: ThreeSigmaMemory | None, version: int) -> ThreeSigmaOptions:
+        """How the plan for a snapshot of that version is made after this memory."""
+        runtime = None if memory is None else memory.as_of(version).runtime
+        if runtime is None or not self._follows:
+            return self.options
+        return replace(self.options, grid=window_for(runtime))
 
     def decide(
         self,
@@ -81,6 +92,21 @@ class ThreeSigmaPolicy:
         memory: ThreeSigmaMemory | None,
     ) -> tuple[Plan, ThreeSigmaMemory]:
         past = (memory or ThreeSigmaMemory()).as_of(snapshot.version)
+        runtime = past.runtime or usual_runtime()
+        following = runtime.after(past.runtimes_ms(snapshot, forecasts)) if self._follows else None
+        planner = copy(self)
+        planner.options = self.planning(past, snapshot.version)
+        plan, prices, since_ms, present = planner._cycle(snapshot, forecasts, now_ms, rng, past)
+        return plan, past.next(snapshot.version, prices, since_ms, present, following)
+
+    def _cycle(
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        past: ThreeSigmaMemory,
+    ) -> tuple[Plan, Prices | None, Mapping[str, int], Present]:
         watch = _StopWatch(self._clock_s)
         # 1. Running and waiting jobs.
         present = look(snapshot, forecasts, self.options, past)
@@ -138,7 +164,7 @@ class ThreeSigmaPolicy:
         since = {job.view.job: job.since_ms for job in running if job.view.job not in gone}
         if watch.laps_ms:
             plan = replace(plan, quality=replace(quality, steps_ms=watch.laps_ms))
-        return plan, past.next(snapshot.version, prices, {**since, **present.idle}, present)
+        return plan, prices, {**since, **present.idle}, present
 
     # ---- 1. jobs ----
 
@@ -246,6 +272,17 @@ class ThreeSigmaPolicy:
 
     # ---- the plan ----
 
+    def _why_not(self, known: Computed[PendingJob | None] | None, broken: str | None) -> str:
+        if broken is not None:
+            return f"the plan was refused: {broken}"
+        if known is None or known.result is None:
+            return "no task of it waits for slots that exist now"
+        starts_ms, how = self.options.grid.starts_ms, ", by runtimes so far" if self._follows else ""
+        window = (
+            f"the next {starts_ms[-1] / 60_000:.3g} min, in steps from {starts_ms[1] / 1000:.3g} s on{how}"
+        )
+        return f"no start in the window ({window}) is worth the slots that it takes from other jobs"
+
     def _plan(
         self,
         snapshot: Snapshot,
@@ -271,7 +308,9 @@ class ThreeSigmaPolicy:
             elif key in planned:
                 entries.append(_planned_entry(key, view, planned[key], now_ms, starts_ms))
             else:
-                reason = _NOT_CONSIDERED if key in without else _why_not(present.pending.get(key), broken)
+                reason = (
+                    _NOT_CONSIDERED if key in without else self._why_not(present.pending.get(key), broken)
+                )
                 entries.append(((3, 0, view.arrival), _deferred(key, reason)))
         entries.sort(key=lambda pair: pair[0])
         later = [int(starts_ms[each.start]) for each in planned.values() if each.start > 0]
@@ -296,14 +335,6 @@ class ThreeSigmaPolicy:
 
 def _keys(jobs: Iterable[PendingJob]) -> frozenset[str]:
     return frozenset(job.view.job for job in jobs)
-
-
-def _why_not(known: Computed[PendingJob | None] | None, broken: str | None) -> str:
-    if broken is not None:
-        return f"the plan was refused: {broken}"
-    if known is None or known.result is None:
-        return "no task of it waits for slots that exist now"
-    return "no start in the window is worth the slots that it takes from other jobs"
 
 
 def _planned_entry(

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from spark_sched.arrays import Floats
+from spark_sched.policies.scale import Scale
 from spark_sched.policies.three_sigma.jobs import PendingJob, partitions_of, pending_jobs, runtime_of
 from spark_sched.policies.three_sigma.malleable import rounds
 from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
@@ -80,6 +81,8 @@ class ThreeSigmaMemory:
         prices: of capacity; None: the solver had none.
         running_since_ms: since when jobs run, by key.
         present: results computed for each job, reused while their inputs are unchanged.
+        runtime: of jobs seen or forecast, in ms, which the window follows; None: before the first one.
+        jobs: keys of those whose forecasts it has.
         version: of the snapshot that was planned for.
         before: the memory that this cycle started from. Another cycle for the same snapshot starts from it
             too, so that it gives the same plan.
@@ -88,6 +91,8 @@ class ThreeSigmaMemory:
     prices: Prices | None = None
     running_since_ms: Mapping[str, int] = field(default_factory=dict)
     present: Present = field(default_factory=lambda: Present(np.zeros(1)))
+    runtime: Scale | None = None
+    jobs: frozenset[str] = frozenset()
     version: int = -1
     before: ThreeSigmaMemory | None = None
 
@@ -96,11 +101,31 @@ class ThreeSigmaMemory:
         return self if self.before is None or version != self.version else self.before
 
     def next(
-        self, version: int, prices: Prices | None, since_ms: Mapping[str, int], present: Present
+        self,
+        version: int,
+        prices: Prices | None,
+        since_ms: Mapping[str, int],
+        present: Present,
+        runtime: Scale | None,
     ) -> ThreeSigmaMemory:
         """After a plan for that version, which went on from this one."""
         before = replace(self, present=present, version=-1, before=None)
-        return ThreeSigmaMemory(prices, since_ms, present, version, before)
+        jobs = frozenset([*present.running, *present.pending, *present.idle])
+        return ThreeSigmaMemory(prices, since_ms, present, runtime, jobs, version, before)
+
+    def runtimes_ms(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> list[float]:
+        """Runtimes of the jobs that ended since this plan, and medians of the forecasts of new jobs."""
+        found = [
+            float(ended.ended_ms - since_ms)
+            for key, since_ms in self.running_since_ms.items()
+            if key not in snapshot.jobs and (ended := snapshot.ended.get(key)) is not None
+        ]
+        for key in snapshot.jobs.keys() - self.jobs:
+            runtime = forecasts.get(key, UNKNOWN).runtime
+            if runtime is not None:
+                found.append(1000.0 * float(runtime.quantile(0.5)))
+        # In one order whatever the order of the set.
+        return sorted(found)
 
 
 def look(
@@ -114,7 +139,7 @@ def look(
     running: dict[str, Computed[RunningJob]] = {}
     pending: dict[str, Computed[PendingJob | None]] = {}
     idle: dict[str, int] = {}
-    slots_key = capacity.tobytes()
+    slots_key = capacity.tobytes(), options.grid.starts_ms.tobytes()
     fresh: list[tuple[str, tuple[JobView, RuntimeDistribution]]] = []
     for key, view in snapshot.jobs.items():
         forecast = forecasts.get(key, UNKNOWN)

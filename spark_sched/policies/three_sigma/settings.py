@@ -27,7 +27,7 @@ class ThreeSigmaOptions:
     point: bool = False
     preempt: bool = True
     cycle_ms: int = 2_000
-    grid: Grid = field(default_factory=lambda: window_of(OptionValues()))
+    grid: Grid = field(default_factory=lambda: window_of(OptionValues()))  # one object: it is cached
     again_ms: int = 10_000
     gap: float = 0.001
     limit_s: float = 1.0

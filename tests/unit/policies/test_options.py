@@ -22,17 +22,24 @@ def test_the_window_is_the_options() -> None:
     assert isinstance(usual, ThreeSigmaPolicy)
     assert isinstance(fine, ThreeSigmaPolicy)
     assert usual.options.grid.starts_ms[1] == 5_000
+    assert usual.options.grid.starts_ms[-1] > 2.5 * 3_600_000
     assert fine.options.grid.starts_ms[1] == 500
     assert 150_000 < fine.options.grid.starts_ms[-1] < 300_000
 
 
 @pytest.mark.parametrize("name", ["slearn", "gs-las"])
 def test_the_first_queue_is_the_option(name: str) -> None:
+    """Without one it is the value from which adaptation starts."""
     reach_ms = [
-        create(name, given)._queues.threshold_ms(0)  # type: ignore[attr-defined]
-        for given in (settings(name), settings(name, firstQueue="3s"), settings("3sigma", firstQueue="3s"))
+        create(name, given)._adapted.queues.threshold_ms(0)  # type: ignore[attr-defined]
+        for given in (
+            settings(name),
+            settings(name, firstQueue="auto"),
+            settings(name, firstQueue="3s"),
+            settings("3sigma", firstQueue="3s"),
+        )
     ]
-    assert reach_ms == [1_000_000, 3_000, 1_000_000]
+    assert reach_ms == [1_000, 1_000, 3_000, 1_000]
 
 
 @pytest.mark.parametrize(

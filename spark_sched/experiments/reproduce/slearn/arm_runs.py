@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy as np
 from spark_sched.analysis.evaluate.tasks import covs, score, summary
 from spark_sched.config import validate
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, Workload, generated, trained
-from spark_sched.policies import Policy, PolicySettings, create
+from spark_sched.policies import Policy, PolicySettings, create, kind_of
+from spark_sched.policies.options import OptionValues
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.gs import THIN_LIMIT
 from spark_sched.policies.slearn.job_memory import JobMemory
+from spark_sched.policies.slearn.queues import FIRST_QUEUE, PAPER_MS, Queues
 from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
@@ -39,9 +42,15 @@ class _Watched(SLearnPolicy):
         self.percents: dict[str, int] = {}
 
     def _sized(
-        self, known: JobMemory, job: JobView, forecast: Forecast, percent: int, rng: np.random.Generator
+        self,
+        known: JobMemory,
+        job: JobView,
+        forecast: Forecast,
+        percent: int,
+        rng: np.random.Generator,
+        queues: Queues,
     ) -> JobMemory:
-        after = super()._sized(known, job, forecast, percent, rng)
+        after = super()._sized(known, job, forecast, percent, rng, queues)
         if after.percent is not None:
             self.percents[job.job] = after.percent
         return after
@@ -63,15 +72,20 @@ def policy_of(arm: str) -> Policy:
     """An arm: a policy of the registry; ``slearn-N`` is SLearn at a fixed ratio of N percent, ``slearn/N``
     with a thin limit of N tasks."""
     settings = PolicySettings.from_config(validate({}))
+    # The paper's first queue, 1,000 s, instead of one that follows the jobs' sizes.
+    paper = replace(settings, options=OptionValues(given={FIRST_QUEUE.name: f"{PAPER_MS:.0f}ms"}))
     if arm == "slearn":
-        return _Watched(settings)
+        return _Watched(paper)
     name, _, limit = arm.partition("/")
     if limit:
-        return SLearnPolicy(settings, thin_limit=int(limit))
+        return SLearnPolicy(paper, thin_limit=int(limit))
     _, _, percent = name.partition("slearn-")
     if percent.isdigit():
-        return SLearnPolicy(settings, fixed_percent=float(percent))
-    return create(name, settings)
+        return SLearnPolicy(paper, fixed_percent=float(percent))
+    given = {}
+    if FIRST_QUEUE in kind_of(name).options.declared:
+        given = {FIRST_QUEUE.key(name).name: f"{PAPER_MS:.0f}ms"}
+    return create(name, replace(settings, policy_options=given))
 
 
 def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int) -> dict[str, Any]:

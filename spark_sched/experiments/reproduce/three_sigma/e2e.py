@@ -13,7 +13,8 @@ import numpy as np
 from spark_sched.config import validate
 from spark_sched.events import Event
 from spark_sched.experiments.simulate.from_trace import jobs_of_trace
-from spark_sched.policies import Plan, PolicySettings, create
+from spark_sched.policies import Plan, PolicySettings, create, kind_of
+from spark_sched.policies.three_sigma.window import FIRST_STEP, USUAL_STEP_MS, USUAL_WINDOW_MS, WINDOW
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.runtimes.active import RuntimeHistory
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -209,7 +210,11 @@ class _Noting:
     """A policy that records the time and the proven value of its plans."""
 
     def __init__(self, name: str) -> None:
-        self._inner = create(name, PolicySettings.from_config(validate({})))
+        # A window that does not follow the runtimes: the experiment's own, whatever jobs it has.
+        window = {FIRST_STEP: f"{USUAL_STEP_MS}ms", WINDOW: f"{USUAL_WINDOW_MS}ms"}
+        declared = kind_of(name).options.declared
+        given = {option.key(name).name: text for option, text in window.items() if option in declared}
+        self._inner = create(name, PolicySettings.from_config(validate(given)))
         if hasattr(self._inner, "_clock_s"):
             self._inner._clock_s = time.process_time
         self.name = name

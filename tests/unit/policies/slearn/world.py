@@ -19,10 +19,12 @@ SETTINGS = PolicySettings.from_config(validate({}))
 
 
 class World:
-    """One policy, the state and the predictor that it sees; a plan is asked for at each instant."""
+    """One policy, the state and the predictor that it sees; a plan is asked for at each instant. Queues are
+    the paper's."""
 
     def __init__(self, policy: str = "slearn", history: TaskHistory | None = None) -> None:
-        self.policy = create(policy, SETTINGS)
+        named = validate({f"spark.sched.policy.{policy}.firstQueue": "1000s"})
+        self.policy = create(policy, PolicySettings.from_config(named))
         self.state = ClusterState()
         self.times = TaskTimePredictor(None, history)
         self.rng = np.random.default_rng(1)
