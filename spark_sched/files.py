@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -78,10 +77,8 @@ def read_text(path: Path) -> str:
 
 def toml_table(text: str, name: str) -> dict[str, Any]:
     """The top table of a TOML text from the file ``name``. Raises BadInputError if it is not TOML."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+    # Imported late: most commands read no TOML file.
+    import tomllib
 
     try:
         table: dict[str, Any] = tomllib.loads(text)

@@ -34,7 +34,6 @@ _INSTALLED_BY = {
     "pyarrow": "'spark-sched[traces]'",
     "pyhocon": "'spark-sched[hocon]'",
     "scipy": "'spark-sched[report]'",
-    "tomli": "tomli",
 }
 
 

@@ -24,7 +24,7 @@ from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, 
 from spark_sched.config import SCHEME, check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
 
-_MIN_PYTHON = (3, 10)
+_MIN_PYTHON = (3, 11)
 _JOB_MASTER = "local[2]"
 _JOB_TIMEOUT_S = 180
 _LOG_TAIL_LINES = 15

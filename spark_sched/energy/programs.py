@@ -96,10 +96,11 @@ def by_task(
         sink.append([rows.column(joules) for joules in load.tolist()])
     for layer, links in enumerate(layers):
         for u, v in np.ndindex(*links.shape):
-            terms = [(inner[i][layer][u, v], d.gbps) for i, d in enumerate(demands)]
-            rows.row([*terms, (x[layer][u, v], -max(0.0, float(links[u, v])))], -inf, 1e-12)  # 3.2
-            rows.row([(x[layer][u, v], 1.0), (nodes[layer][u], -1.0)], -inf, 0.0)  # 3.6
-            rows.row([(x[layer][u, v], 1.0), (nodes[layer + 1][v], -1.0)], -inf, 0.0)  # 3.6, 3.8
+            terms = [(int(inner[i][layer][u, v]), d.gbps) for i, d in enumerate(demands)]
+            link = int(x[layer][u, v])
+            rows.row([*terms, (link, -max(0.0, float(links[u, v])))], -inf, 1e-12)  # 3.2
+            rows.row([(link, 1.0), (nodes[layer][u], -1.0)], -inf, 0.0)  # 3.6
+            rows.row([(link, 1.0), (nodes[layer + 1][v], -1.0)], -inf, 0.0)  # 3.6, 3.8
     for s in range(sizes[3]):
         for needs, room in (("cpu", centre.cpu[s]), ("memory", centre.memory[s])):
             taken = [(sink[i][s], getattr(d, needs)) for i, d in enumerate(demands)]
@@ -219,7 +220,7 @@ def _network(rows: _Rows, centre: DataCentre, costs: SlotCosts, gbps: float) -> 
     for flow, links, layer in ((above, upper, 0), (below, lower, 1)):
         for u, v in np.ndindex(*links.shape):
             for end in (y[layer][u], y[layer + 1][v]):
-                rows.row([(flow[u, v], 1.0), (end, -float(links[u, v]))], -inf, 0.0)  # 3.2, 3.6
+                rows.row([(int(flow[u, v]), 1.0), (int(end), -float(links[u, v]))], -inf, 0.0)  # 3.2, 3.6
     for a in range(lower.shape[0]):
         into, out = above[:, a].tolist(), below[a].tolist()
         rows.row([*((c, 1.0) for c in into), *((c, -1.0) for c in out)], 0.0, 0.0)  # 3.4

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,6 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import PolicySettings, available, create
 from tests.environment import clean_environment
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "write-a-policy.md"
