@@ -78,7 +78,8 @@ def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) 
         deadline = None
         if kind is not best_effort:
             deadline = runtime_s * (1.0 + float(rng.choice(SLACKS))) + ALLOWANCE_S
-        mark = Mark(kind.name, 0, 0.0, "never", deadline, USER)
+        # Without isolation it holds no slots, on which alone copies run. `never` would also forbid evictions.
+        mark = Mark(kind.name, 0, 0.0, "auto", deadline, USER)
         jobs.append(StagesJob([(ms, ms)], mark, None, float(rng.uniform(0.0, horizon_s))))
     return jobs
 
@@ -112,7 +113,6 @@ def simulated_missed(jobs: list[StagesJob], arm: str, cores: int, history: Path)
                 name=job.mark.name,
                 user=USER,
                 deadline_ms=None if deadline_s is None else at_ms + round(1000 * deadline_s),
-                copies=False,
             )
         )
     specs.sort(key=lambda spec: spec.submit_ms)

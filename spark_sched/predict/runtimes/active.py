@@ -8,6 +8,7 @@ from typing import Protocol
 
 from spark_sched.events import Event, JobStarted, ShortTasks, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.predictor import (
     LIVE_VALUES_KEPT,
@@ -155,6 +156,12 @@ class RuntimeHistory:
             runtime_point_s=prediction.estimate_s,
             runtime_source=prediction.source,
         )
+
+    def history_of(self, job: str) -> RuntimeDistribution | None:
+        """The runtime of an active job by history alone, before calibration."""
+        active = self._active.get(job)
+        prediction = None if active is None else active.prediction
+        return None if prediction is None else prediction.history
 
     def foresee(self, job: JobAttributes) -> Forecast:
         """The runtime forecast of a job that has not been submitted; changes nothing.

@@ -167,3 +167,24 @@ def test_a_recorded_stage_keeps_its_spark_job_parents_and_task_times(benchmark):
             {"job": 1, "parents": [1], "tasks_us": [2]},
         ]
     }
+
+
+def test_jobs_with_deadlines_may_be_preempted_live_and_in_the_simulator(benchmark, tmp_path, monkeypatch):
+    """`never` forbids evictions, too; without isolation no slot is held, on which a copy could run."""
+    module = benchmark("three_sigma_live")
+    kinds = module.recurring(np.random.default_rng(0))
+    jobs = module.one_run(kinds, 10.0, np.random.default_rng(1))
+    assert {(job.mark.copies, job.mark.isolation) for job in jobs} == {("auto", 0.0)}
+    history = tmp_path / "history.db"
+    module.write_history(history, kinds, 1, np.random.default_rng(2))
+    specs = []
+
+    def simulated(cluster, given, *args, **more):
+        specs.extend(given)
+        raise InterruptedError
+
+    monkeypatch.setattr(module, "simulate", simulated)
+    with pytest.raises(InterruptedError):
+        module.simulated_missed(jobs, "prio", 8, history)
+    assert len(specs) == len(jobs)
+    assert all(spec.copies for spec in specs)

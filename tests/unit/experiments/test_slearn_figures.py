@@ -12,9 +12,11 @@ from spark_sched.analysis.evaluate.tasks import MeasuredJob, covs, evaluate_task
 from spark_sched.experiments.reproduce.figures import document
 from spark_sched.experiments.reproduce.registry import choose, load
 from spark_sched.experiments.reproduce.runs import Scale, execute
-from spark_sched.experiments.reproduce.slearn import common
-from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, generated, trained
+from spark_sched.experiments.reproduce.slearn import arm_runs, common
+from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, generated, learning, trained
 from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
+from spark_sched.sim import ClusterSpec, simulate, uniform_nodes
 
 
 @pytest.fixture
@@ -137,3 +139,24 @@ def test_generated_traces_vary_as_table_4_says(like: str):
     found = covs(workload.history, workload.jobs, 1e6)
     assert np.median(found["over_time"]) == pytest.approx(papers[0], rel=0.34)
     assert np.median(found["over_space"]) == pytest.approx(papers[1], rel=0.34)
+
+
+def test_a_history_that_learns_is_empty_at_first_and_knows_the_jobs_at_the_end() -> None:
+    workload = generated(TraceSpec("2sigma"), 1, 40)
+    frozen, learns = trained(workload), learning(workload)
+    assert learns.predictor.jobs == 0
+    assert frozen.predictor.jobs > 0
+    before = frozen.predictor.jobs
+    for history in (frozen, learns):
+        policy = arm_runs.policy_of("3sigma-gs-learns")
+        assert policy.name == "3sigma-gs"
+        cluster = ClusterSpec(uniform_nodes(arm_runs.SLOTS, 1))
+        simulate(cluster, workload.specs(), policy, predictor=TaskTimePredictor(None, history))
+    assert frozen.predictor.jobs == before
+    assert learns.predictor.jobs > 0
+
+
+def test_the_papers_queues_begin_at_1000_slot_seconds_whatever_the_jobs() -> None:
+    for arm in ("slearn", "slearn-3", "slearn/4", "gs-las", "slearn-bayes", "3sigma-gs"):
+        adapted = arm_runs.policy_of(arm)._adapted  # type: ignore[attr-defined]
+        assert (adapted.queues.first_ms, adapted.scale) == (1e6, None)

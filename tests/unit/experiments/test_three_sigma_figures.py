@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spark_sched.events import JobStarted, StageStarted
 from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import document
 from spark_sched.experiments.reproduce.registry import choose, load
+from spark_sched.experiments.reproduce.runs import Scale
 from spark_sched.experiments.reproduce.three_sigma import e2e
 from spark_sched.experiments.reproduce.three_sigma.example import plan
 from spark_sched.experiments.reproduce.three_sigma.summaries import mean_ci
+from spark_sched.state import ClusterState
 
 pytest.importorskip("scipy")
 PAPER = load("3sigma")
@@ -98,3 +101,45 @@ def test_every_figure_is_built_from_the_results_of_its_runs(short: dict[str, Any
         assert len(names) == len(set(names)), figure.id
         assert all(name.replace("_", "").replace(".", "").isalnum() for name in names), names
     json.dumps(document(PAPER.name, figures))
+
+
+def test_without_calibration_jobs_have_the_histograms_of_the_paper() -> None:
+    jobs = e2e.workload(3, 0.2, 1.4)
+    calibrated = e2e._trained(jobs)
+    asis = e2e._AsInThePaper(calibrated)
+    state = ClusterState()
+    for job in jobs[:20]:
+        events = (
+            JobStarted(
+                job.submit_ms,
+                job.key,
+                job.name,
+                job.user,
+                job.priority,
+                None,
+                None,
+                job.job_class,
+                True,
+                True,
+            ),
+            StageStarted(
+                job.submit_ms, job.key, f"{job.key}.0", "s", 0, job.stages[0].tasks, None, True, False
+            ),
+        )
+        for event in events:
+            state.apply(event)
+            asis.observe(event)
+    differ = 0
+    for key, view in state.snapshot().jobs.items():
+        raw, usual = asis.forecast(view), calibrated.forecast(view)
+        assert raw.runtime is calibrated.history_of(key)
+        assert raw.runtime_point_s == usual.runtime_point_s
+        differ += raw.runtime is not usual.runtime
+    assert differ > 0
+
+
+def test_the_figures_compare_with_and_without_calibration() -> None:
+    scale = Scale(quick=True, seeds=(1,))
+    for figure in choose(PAPER, ["fig1", "fig6", "fig7"]):
+        arguments = [json.loads(run.arguments) for run in figure.runs(scale)]
+        assert [each.get("calibrated") for each in arguments if each["policy"] == "3sigma"] == [None, False]

@@ -10,7 +10,13 @@ import numpy as np
 
 from spark_sched.analysis.evaluate.tasks import covs, score, summary
 from spark_sched.config import validate
-from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, Workload, generated, trained
+from spark_sched.experiments.reproduce.slearn.workload import (
+    TraceSpec,
+    Workload,
+    generated,
+    learning,
+    trained,
+)
 from spark_sched.policies import Policy, PolicySettings, create, kind_of
 from spark_sched.policies.options import OptionValues
 from spark_sched.policies.slearn.adaptive import pilot_count
@@ -32,6 +38,8 @@ RATIOS = (1, 2, 3, 4, 5, 10)
 WINDOWS_DAYS = (1.0, 3.0, 14.0)
 #: Arms whose waits figure 6 shows.
 WAITS = ("slearn", "3sigma-gs")
+#: An arm whose history is empty at first and learns during the run.
+LEARNS = "-learns"
 
 
 class _Watched(SLearnPolicy):
@@ -56,21 +64,25 @@ class _Watched(SLearnPolicy):
         return after
 
 
-def run_arm(workload: Workload, policy: Policy, seed: int, *, keep_tasks: bool = False) -> Result:
+def run_arm(
+    workload: Workload, policy: Policy, seed: int, *, keep_tasks: bool = False, learns: bool = False
+) -> Result:
+    """``learns``: the history is empty at first and learns during the run."""
     predictor: Any = "none"
     if policy.name == "gs-oracle":
         predictor = "oracle"
     elif policy.name == "gs-las":
         predictor = TaskTimePredictor(None)
     elif policy.name != "fifo":
-        predictor = TaskTimePredictor(None, trained(workload))
+        predictor = TaskTimePredictor(None, learning(workload) if learns else trained(workload))
     cluster = ClusterSpec(uniform_nodes(SLOTS, 1))
     return simulate(cluster, workload.specs(), policy, predictor=predictor, seed=seed, keep_tasks=keep_tasks)
 
 
 def policy_of(arm: str) -> Policy:
-    """An arm: a policy of the registry; ``slearn-N`` is SLearn at a fixed ratio of N percent, ``slearn/N``
-    with a thin limit of N tasks."""
+    """An arm: a policy of the registry, with ``-learns`` one whose history learns; ``slearn-N`` is SLearn at
+    a fixed ratio of N percent, ``slearn/N`` with a thin limit of N tasks."""
+    arm = arm.removesuffix(LEARNS)
     settings = PolicySettings.from_config(validate({}))
     # The paper's first queue, 1,000 s, instead of one that follows the jobs' sizes.
     paper = replace(settings, options=OptionValues(given={FIRST_QUEUE.name: f"{PAPER_MS:.0f}ms"}))
@@ -110,7 +122,13 @@ def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int) ->
     }
     for arm in arms:
         policy = policy_of(arm)
-        result = run_arm(workload, policy, seed, keep_tasks=arm in WAITS and not asked.dag)
+        result = run_arm(
+            workload,
+            policy,
+            seed,
+            keep_tasks=arm in WAITS and not asked.dag,
+            learns=arm.endswith(LEARNS),
+        )
         order = np.argsort(np.array(result.jobs["number"]))
         times = np.array(result.jobs["jct_ms"], dtype=float)[order] / 1000.0
         found["jct_s"][arm] = [round(float(value), 3) for value in times]

@@ -62,6 +62,12 @@ def generated(trace: TraceSpec, seed: int, jobs: int) -> Workload:
     return Workload(tuple(found[: 2 * jobs]), tuple(found[2 * jobs :]))
 
 
+def learning(workload: Workload) -> TaskHistory:
+    """3Sigma's predictor by the paper's features that starts empty and learns while the jobs run, as in a new
+    application."""
+    return TaskHistory(stages_of={job.key: _stages(job) for job in workload.jobs})
+
+
 def trained(workload: Workload) -> TaskHistory:
     """3Sigma's predictor after the workload's history, by the paper's features; it does not learn while the
     jobs run: the paper trains it once."""

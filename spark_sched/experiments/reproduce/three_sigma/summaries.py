@@ -18,6 +18,7 @@ LABELS = {
     "point-perf-est": "PointPerfEst",
     "point-real-est": "PointRealEst",
     "prio": "Prio",
+    "3sigma-uncalibrated": "3Sigma, uncalibrated",
     "3sigma-no-dist": "3SigmaNoDist",
     "3sigma-no-oe": "3SigmaNoOE",
     "3sigma-no-adapt": "3SigmaNoAdapt",
