@@ -70,13 +70,14 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   test("what Spark runs with a session's settings outside of a query is the session's") {
     val w = new World
-    // Sessions of other tests have SET the rest, too: settings that two sessions share do not tell them apart.
-    val eve = w.session("eve", forged :+ ("spark.sched.job.class" -> "looked"): _*)
+    // A name of its own: settings that two sessions share do not tell them apart.
+    val set = forged.init :+ ("spark.sched.job.name" -> "looked")
+    val eve = w.session("eve", set: _*)
     val mark = inference(eve)(w.markOf)
-    assert((mark.key, mark.user) === (("mark-name-3-eve-n", Some("eve"))))
-    val twin = w.session("mallory", forged :+ ("spark.sched.job.class" -> "looked"): _*)
-    val nobodys = inference(twin)(w.markOf)
+    assert((mark.key, mark.user) === (("mark-name-3-eve-looked", Some("eve"))))
+    val nobodys = inference(w.session("mallory", set: _*))(w.markOf)
     assert((nobodys.key, nobodys.user) === (("spark-7", None)))
+    assert(eve.conf.get("spark.sched.job.name") === "looked") // It is alive until here.
   }
 
   test("a query that claims another's running execution stays its session's") {
