@@ -7,6 +7,7 @@ from xdist.scheduler import LoadFileScheduling
 
 #: The longest first: one that starts last keeps one process busy while the others have nothing left to do.
 LONGEST_FIRST = (
+    "integration/test_chaos.py",
     "integration/test_tpch.py",
     "integration/test_equivalence.py::test_doctests",
     "integration/test_demo.py",

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyspark import BarrierTaskContext, InheritableThread, TaskContext
+from pyspark import BarrierTaskContext, InheritableThread, SparkContext, TaskContext
 from pyspark.rdd import RDD
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
@@ -311,7 +311,7 @@ class _Tenants:
             if time.monotonic() - self._step_ended_s > LIMIT_S:
                 with self._lock:
                     hung = sorted(self._now)
-                self.failures.append(f"lifecycles {hung} of seed {self._seed} hang: {_stacks()}")
+                self.failures.append(f"lifecycles {hung} of seed {self._seed} hang: {stacks()}")
                 return
 
     def _heed_step(self) -> None:
@@ -348,15 +348,14 @@ class _Tenants:
             self.killed += 1
 
 
-def _stacks() -> str:
+def stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     frames = sys._current_frames().items()
     return "\n".join(f"{names.get(n)}\n{''.join(traceback.format_stack(frame)[-6:])}" for n, frame in frames)
 
 
-def _leftovers(spark: SparkSession) -> tuple[list[str], list[str]]:
-    """What the idle application still knows, and what is left when it has stopped. Stops it."""
-    sc = spark.sparkContext
+def _leftovers(sc: SparkContext) -> Any:
+    """The driver's own look at what is left, with its classes loaded."""
     jvm: Any = sc._jvm
     gateway: Any = sc._gateway
     urls = gateway.new_array(jvm.java.net.URL, 1)
@@ -364,10 +363,25 @@ def _leftovers(spark: SparkSession) -> tuple[list[str], list[str]]:
     urls[0] = jvm.java.net.URL(compiled.as_uri())
     thread = jvm.java.lang.Thread.currentThread()
     thread.setContextClassLoader(jvm.java.net.URLClassLoader(urls, thread.getContextClassLoader()))
-    found: Any = jvm.org.apache.spark.scheduler.sparksched.lifecycles.Leftovers
-    idle = list(found.ofIdle(sc._jsc.sc(), QUIET_MS))
+    return jvm.org.apache.spark.scheduler.sparksched.lifecycles.Leftovers
+
+
+def left_idle(sc: SparkContext) -> list[str]:
+    """What the idle application still knows of jobs, in sentences."""
+    return list(_leftovers(sc).ofIdle(sc._jsc.sc(), QUIET_MS))
+
+
+def left_stopped(sc: SparkContext) -> Callable[[], list[str]]:
+    """Call it when the application has stopped: what is left of it, in sentences."""
+    found = _leftovers(sc)
+    return lambda: list(found.ofStopped(QUIET_MS))
+
+
+def _left(spark: SparkSession) -> tuple[list[str], list[str]]:
+    """What the idle application still knows, and what is left when it has stopped. Stops it."""
+    idle, stopped = left_idle(spark.sparkContext), left_stopped(spark.sparkContext)
     spark.stop()
-    return idle, list(found.ofStopped(QUIET_MS))
+    return idle, stopped()
 
 
 def lifecycles(spark: SparkSession) -> Result:
@@ -380,7 +394,7 @@ def lifecycles(spark: SparkSession) -> Result:
     tenants.run()
     end = settled(sc)
     # An application that hangs does not stop.
-    idle, stopped = ([], []) if tenants.failures else _leftovers(spark)
+    idle, stopped = ([], []) if tenants.failures else _left(spark)
     return {
         "seed": seed,
         "left_idle": idle,

@@ -24,6 +24,7 @@ object Leftovers {
     "books.registry.heldIdle.", "books.registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
     "books.registry.overMarks", "books.registry.warnings.logged", "books.registry.stories.over", "books.registry.stories.fresh", // the latest, so many at most
     "sqlOutlook.writers", "sqlOutlook.results", // the same
+    "status.timeline.", // what the UI draws of the executors that are there, so many samples at most
     "books.plans.current.about.", // what the last plan says to people, of so many jobs at most
     "books.plans.current.queueWeights", "books.plans.queues", "round.enforcement.turns") // one number per queue
 

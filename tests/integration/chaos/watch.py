@@ -1,0 +1,176 @@
+"""Looks at the status document again and again: at each look it must be valid and consistent.
+
+A look is one moment of the driver's books, but for figures beside them such as the mode. So what depends on
+these must be seen in two looks in a row.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from pyspark import SparkContext
+
+from tests.integration.chaos.faults import Faults
+from tests.integration.chaos.tenants import Shared
+from tests.integration.scenarios import counters
+
+EVERY_S = 1.0
+#: Looks in a row, at which nothing of a job has moved, after which idle slots beside its waiting tasks need a rule.
+REST_LOOKS = 7
+#: What the look adds to the longest pause in which slots stay held.
+TOLERANCE_S = 5.0
+#: Counters that say what is, not how often.
+_GAUGES = {"slots_held_now", "planner_pid"}
+_SCHEMA = Path(__file__).parents[3] / "protocol" / "status.schema.json"
+_STALLED = re.compile(r"The planner \(pid (\d+)\) has been silent")
+
+
+class Watch:
+    """A thread that looks about once a second.
+
+    Attributes:
+        looks: how many there were.
+        broken: sentences on what was not as it must be, by kind.
+        last: the document of the last look.
+    """
+
+    def __init__(self, sc: SparkContext, shared: Shared, faults: Faults, gap_s: float) -> None:
+        self._sc, self._shared, self._faults, self._gap_s = sc, shared, faults, gap_s
+        self._validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
+        self._over = threading.Event()
+        self._counted: dict[str, int] = {}
+        self._rest: dict[str, tuple[object, int]] = {}
+        self._before: set[str] = set()
+        self._idle_since_s: dict[str, float] = {}
+        self.looks = 0
+        self.broken: dict[str, list[str]] = {}
+        self.last: Any = None
+        self.thread = threading.Thread(target=self._run, daemon=True, name="watch")
+
+    def stop(self) -> None:
+        self._over.set()
+        self.thread.join()
+
+    def _run(self) -> None:
+        entry: Any = self._sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+        while not self._over.wait(EVERY_S):
+            try:
+                self.look(json.loads(entry.status(self._sc._jsc.sc())))
+            except Exception:
+                self._found("the status cannot be looked at", traceback.format_exc())
+
+    def _found(self, kind: str, sentence: str) -> None:
+        kept = self.broken.setdefault(kind, [])
+        # One of a kind may be true for minutes.
+        if len(kept) < 20 and sentence not in kept:
+            kept.append(f"{sentence} (look {self.looks})")
+
+    def look(self, document: Any) -> None:
+        self.looks += 1
+        self.last = document
+        for error in self._validator.iter_errors(document):
+            self._found("status not valid", f"{error.json_path}: {error.message}")
+        for sentence in _executors(document):
+            self._found("slots", sentence)
+        self._counters(document["counters"])
+        now_broken = set(self._limits(document))
+        for sentence in now_broken & self._before:
+            self._found("held over the limit", sentence)
+        self._before = now_broken
+        for sentence in self._unexplained(document):
+            self._found("idle beside waiting", sentence)
+
+    def _counters(self, found: dict[str, int]) -> None:
+        for name, count in found.items():
+            if name not in _GAUGES and count < self._counted.get(name, 0):
+                self._found("counter", f"{name} was {self._counted[name]} and is {count}")
+        self._counted = found
+
+    def _limits(self, document: Any) -> Iterator[str]:
+        """Jobs that hold slots although they may not, or for longer than between two actions."""
+        now_s = time.monotonic()
+        idle = {job["job"] for job in document["jobs"] if job["state"] == "idle" and job["slots"]["held"] > 0}
+        self._idle_since_s = {job: self._idle_since_s.get(job, now_s) for job in idle}
+        if document["mode"] != "on":
+            return  # Holds are on paper only.
+        for job in document["jobs"]:
+            if job["slots"]["held"] == 0:
+                continue
+            what = f"{job['job']} ({job['name']}) holds {job['slots']['held']} slots"
+            if document["reservations_paused"]:
+                yield f"{what} although reservations are paused"
+            if job["state"] in ("on_hold", "ended") or job["isolation"] == 0:
+                yield f"{what} in state {job['state']} at isolation {job['isolation']}"
+            if now_s - self._idle_since_s.get(job["job"], now_s) > self._gap_s + TOLERANCE_S:
+                yield f"{what} and has been idle for longer than the gap of {self._gap_s:g} s"
+
+    def _unexplained(self, document: Any) -> Iterator[str]:
+        """Free slots that nobody holds beside tasks that wait and that neither the plan nor an operator keeps
+        from them."""
+        free = sum(
+            each["slots"] - each["running"] - sum(held["slots"] for held in each["held"])
+            for each in document["executors"]
+            if each["executor"] not in self._faults.decommissioned
+        )
+        rest = {}
+        for job in document["jobs"]:
+            waiting = job["slots"]["waiting"] - job["slots"]["deferred"]
+            # A barrier stage takes all its slots at once.
+            least = waiting if job["job"] in self._shared.gangs else 1
+            if document["mode"] == "on" and job["state"] != "on_hold" and waiting > 0 and free >= least:
+                moved = (
+                    job["tasks_done"],
+                    job["slots"]["running"],
+                    tuple(each["stage"] for each in job["stages"]),
+                )
+                before, looks = self._rest.get(job["job"], (moved, 0))
+                rest[job["job"]] = (moved, looks + 1 if before == moved else 1)
+        self._rest = rest
+        for key, (_, looks) in rest.items():
+            if looks >= REST_LOOKS:
+                yield f"{free} slots are free and not held and {key} waits for some: {self._about(document, key)}"
+
+    @staticmethod
+    def _about(document: Any, key: str) -> str:
+        jobs = [
+            {k: each[k] for k in ("job", "name", "state", "reason", "priority", "slots")}
+            for each in document["jobs"]
+        ]
+        jobs.sort(key=lambda each: each["job"] != key)
+        return json.dumps({"plan": document["plan"], "executors": document["executors"], "jobs": jobs})
+
+
+def _executors(document: Any) -> Iterator[str]:
+    """What the slots of executors, jobs and the application contradict."""
+    held_by: Counter[str] = Counter()
+    for each in document["executors"]:
+        held = sum(one["slots"] for one in each["held"])
+        held_by.update({one["job"]: one["slots"] for one in each["held"]})
+        if each["running"] + held > each["slots"]:
+            yield f"executor {each['executor']} has {each['slots']} slots, {each['running']} in use and {held} held"
+    for job in document["jobs"]:
+        if held_by.pop(job["job"], 0) != job["slots"]["held"]:
+            yield f"job {job['job']} holds {job['slots']['held']} slots, and its executors say otherwise"
+    if held_by:
+        yield f"slots are held for {dict(held_by)}, which are no jobs"
+
+
+def books_broken(sc: SparkContext) -> int:
+    """How often the driver's own check of its books found something."""
+    return counters(sc)["invariant_violations"]
+
+
+def stalls_counted_twice(log: str, counted: int) -> int:
+    """By how much the counter of stalls, or the lines that tell of them, exceed the planners that stalled."""
+    lines = _STALLED.findall(log)
+    planners = len(set(lines))
+    return max(counted - planners, len(lines) - planners, 0)
