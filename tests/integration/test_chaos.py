@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.environment import clean_environment
-from tests.integration.chaos.__main__ import table
+from tests.integration.chaos.report import table
 from tests.integration.harness import ROOT
 from tests.integration.processes import until
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -27,10 +25,10 @@ import spark_sched
 from tests.integration import lifecycles, scenarios
 from tests.integration.chaos import learned, streams, tenants
 from tests.integration.chaos.faults import Faults, drawn
+from tests.integration.chaos.report import Load, table
 from tests.integration.chaos.streams import Stream
 from tests.integration.chaos.tenants import JobRecord, Shared, Tenant
-from tests.integration.chaos.watch import Watch, books_broken, stalls_counted_twice
-from tests.integration.processes import descendants_running
+from tests.integration.chaos.watch import Watch, stalls_counted_twice
 from tests.integration.scenarios import counters, wait_until
 
 THREADS, STREAMS = 24, 2
@@ -47,8 +45,8 @@ def settings(policy: str, history: Path) -> dict[str, str]:
         "spark.app.name": f"chaos-{policy}",
         "spark.executor.memory": "512m",
         "spark.driver.memory": "512m",
-        # Spark looks with a regular expression at what the stop of a stream in Python raises: it is long.
-        # A small young generation keeps a heap small that is mostly garbage.
+        # Spark applies a regular expression to the long text that the stop of a stream in Python raises, and
+        # that takes a deep stack. A small young generation keeps a heap small that is mostly garbage.
         "spark.driver.extraJavaOptions": "-Xss8m -Xmn48m",
         "spark.executor.extraJavaOptions": "-Xmn24m",
         "spark.ui.port": "0",
@@ -83,34 +81,6 @@ def settings(policy: str, history: Path) -> dict[str, str]:
     }
 
 
-class Load(threading.Thread):
-    """Processor time and memory of this process and all below it, and of nobody else."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True, name="load")
-        self._begun_s = time.monotonic()
-        self.most_mb = 0.0
-
-    def run(self) -> None:
-        while True:
-            self.most_mb = max(self.most_mb, sum(map(_resident_mb, descendants_running(os.getpid(), ""))))
-            time.sleep(5.0)
-
-    def cores(self) -> float:
-        """On average. Processes that nobody waited for are not counted: those whose parent was killed."""
-        used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        return sum(each.ru_utime + each.ru_stime for each in used) / (time.monotonic() - self._begun_s)
-
-
-def _resident_mb(pid: int) -> float:
-    """With its part of what it shares with others."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
-
-
 class Chaos:
     """One run: the application, its tenants, the faults and the watch."""
 
@@ -119,16 +89,15 @@ class Chaos:
         stop_s = time.monotonic() + BEGINS * asked.seconds
         self._shared = Shared(spark, asked.seed, stop_s, 0.15 if asked.short else 0.75, folder)
         threads, flows = (THREADS_SHORT, STREAMS_SHORT) if asked.short else (THREADS, STREAMS)
-        self._tenants: list[Tenant | Stream] = [
-            Tenant(self._shared, number) for number in range(threads - flows)
-        ]
+        self._tenants: list[Tenant | Stream] = []
+        self._tenants += [Tenant(self._shared, number) for number in range(threads - flows)]
         # That of `warm_up`.
         self._shared.records.append(JobRecord("unmarked query", "", "", "", "right", (1, 1)))
         self._tenants += [Stream(self._shared, number) for number in range(flows)]
         planned = drawn(asked.seed, asked.seconds, asked.short)
         self._faults = Faults(self._shared, planned, history, asked.policy)
         self._watch = Watch(spark.sparkContext, self._shared, self._faults, GAP_S)
-        self.lines: dict[str, list[str]] = {}
+        self._lines: dict[str, list[str]] = {}
 
     def run(self) -> dict[str, Any]:
         """All of it, with the application's end. Counts that must be zero are in ``counts``."""
@@ -141,22 +110,16 @@ class Chaos:
         for tenant in self._tenants:
             tenant.thread.join(max(0.0, until_s - time.monotonic()))
         hung = [tenant.thread.name for tenant in self._tenants if tenant.thread.is_alive()]
-        self._note("never ended", [f"{name}: {self._shared.doing.get(name)}" for name in hung])
+        self._lines["never ended"] = [f"{name}: {self._shared.doing.get(name)}" for name in hung]
         if hung:
-            self.lines["stacks"] = [lifecycles.stacks()]
+            self._lines["never ended"].append(lifecycles.stacks())
         left = self._idle()
         self._watch.stop()
-        last = counters(self._spark.sparkContext)
-        broken = books_broken(self._spark.sparkContext)
-        user = self._spark.sparkContext.sparkUser()
+        sc = self._spark.sparkContext
+        last, user = counters(sc), sc.sparkUser()
         # An application that hangs does not stop.
         left_stopped = [] if hung else self._stop()
-        return self._result(last, broken, left, left_stopped, user)
-
-    def _note(self, kind: str, sentences: list[str]) -> int:
-        if sentences:
-            self.lines[kind] = sentences
-        return len(sentences)
+        return self._result(last, left, left_stopped, user)
 
     def _idle(self) -> dict[str, list[str]]:
         """What the application still holds and knows when all jobs have ended."""
@@ -164,13 +127,11 @@ class Chaos:
         left: dict[str, list[str]] = {}
 
         def nothing() -> bool:
-            now = self._watch.last
-            left["holds left"] = (
-                [f"{counters(sc)['slots_held_now']} slots are held"] if counters(sc)["slots_held_now"] else []
-            )
-            left["jobs left"] = [f"{job['job']} ({job['name']}) is {job['state']}" for job in now["jobs"]]
-            active = list(sc.statusTracker().getActiveJobsIds())
-            left["jobs left"] += [f"Spark job {number} runs" for number in active]
+            held = counters(sc)["slots_held_now"]
+            left["holds left"] = [f"{held} slots are held"] if held else []
+            jobs = [f"{job['job']} ({job['name']}) is {job['state']}" for job in self._watch.last["jobs"]]
+            active = [f"Spark job {number} runs" for number in sc.statusTracker().getActiveJobsIds()]
+            left["jobs left"] = jobs + active
             return not any(left.values())
 
         with suppress(TimeoutError):
@@ -180,6 +141,7 @@ class Chaos:
         return left
 
     def _stop(self) -> list[str]:
+        """Ends the application. What looks at its remains must be compiled, and short runs do without."""
         found: Callable[[], list[str]] = list
         if not self._asked.short:
             found = lifecycles.left_stopped(self._spark.sparkContext)
@@ -187,74 +149,55 @@ class Chaos:
         return found()
 
     def _result(
-        self,
-        last: dict[str, int],
-        broken: int,
-        left: dict[str, list[str]],
-        left_stopped: list[str],
-        user: str,
+        self, last: dict[str, int], left: dict[str, list[str]], left_stopped: list[str], user: str
     ) -> dict[str, Any]:
-        log = (
-            Path(f"/proc/{os.getpid()}/fd/2").read_text(errors="replace")
-            if os.path.isfile("/proc/self/fd/2")
-            else ""
-        )
-        records = self._shared.records
+        records, log = self._shared.records, driver_log()
         lost_rows, extra_rows = learned.missing(records, user, learned.rows(self._history))
-        lost_rows += learned.admitted(log)
-        invariants = [f"{kind}: {each}" for kind, found in self._watch.broken.items() for each in found]
-        idle = [each for each in invariants if each.startswith("idle beside waiting")]
-        wrong = [f"{each.kind} {each.key}: {each.what}" for each in records if each.outcome == "wrong"]
-        lost = [f"{each.kind} {each.key}: {each.what}" for each in records if each.outcome == "lost"]
-        counts = {
-            "lost results": self._note("lost results", lost) + len(self.lines.get("never ended", ())),
-            "wrong results": self._note("wrong results", wrong),
-            "holds left": self._note("holds left", left["holds left"]),
-            "jobs left": self._note("jobs left", left["jobs left"]),
-            "processes and threads left": self._note("processes and threads left", left_stopped),
-            "ends not learned": self._note("ends not learned", lost_rows),
-            "ends learned twice": self._note("ends learned twice", extra_rows),
-            "invariants broken": self._note(
-                "invariants broken", [each for each in invariants if each not in idle]
-            )
-            + broken,
-            "idle beside waiting": self._note("idle beside waiting", idle),
+        self._lines |= {
+            "lost results": [str(each) for each in records if each.outcome == "lost"],
+            "wrong results": [str(each) for each in records if each.outcome == "wrong"],
+            **left,
+            "processes and threads left": left_stopped,
+            "ends not learned": lost_rows + learned.admitted(log),
+            "ends learned twice": extra_rows,
+            "invariants broken": [*self._watch.broken, *lines_with(log, "spark_sched invariant")],
+            "idle beside waiting": self._watch.idle,
             "stalls counted twice": stalls_counted_twice(log, last["planner_stalls"]),
-            "failed open": last["failed_open"],
-            "steering gone wrong": self._note("steering gone wrong", self._faults.problems),
+            "failed open": lines_with(log, "spark_sched failed at") if last["failed_open"] else [],
+            "steering gone wrong": self._faults.problems,
         }
-        broken_lines = [line for line in log.splitlines() if "spark_sched invariant" in line]
-        self._note("invariants in the log", broken_lines[:20])
+        counts = {kind: len(sentences) for kind, sentences in self._lines.items()}
+        counts["invariants broken"] = max(counts["invariants broken"], last["invariant_violations"])
+        counts["failed open"] = last["failed_open"]
         return {
-            "policy": self._asked.policy, "seed": self._asked.seed, "seconds": self._asked.seconds, "counts": counts,
-            "jobs": tenants.outcomes(records), "faults": dict(sorted(self._faults.done.items())), "looks": self._watch.looks,
-            "counters": last, "fault_log": self._faults.log, "lines": self.lines,
-        }  # fmt: skip
+            "policy": self._asked.policy,
+            "seed": self._asked.seed,
+            "seconds": self._asked.seconds,
+            "counts": counts,
+            "jobs": tenants.outcomes(records),
+            "faults": dict(sorted(self._faults.done.items())),
+            "looks": self._watch.looks,
+            "counters": last,
+            "fault_log": self._faults.log,
+            "lines": self._lines,
+        }
+
+
+def driver_log() -> str:
+    """What was logged so far, if that goes to a file."""
+    log = Path("/proc/self/fd/2")
+    return log.read_text(errors="replace") if log.is_file() else ""
+
+
+def lines_with(log: str, text: str) -> list[str]:
+    """The first ones."""
+    return [line for line in log.splitlines() if text in line][:20]
 
 
 def warm_up(spark: SparkSession) -> None:
     """One query, and a planner that plans: the first one on a machine compiles its loops."""
     spark.range(10).count()
     wait_until(lambda: counters(spark.sparkContext)["plans_accepted"] > 0, "no plan came", within_s=600.0)
-
-
-def table(result: dict[str, Any]) -> str:
-    """The counts, and all that explains those that are not zero."""
-    wide = max(map(len, result["counts"]))
-    text = [f"chaos under {result['policy']}, seed {result['seed']}, {result['seconds']:g} s"]
-    text += [f"  {name:{wide}}  {count}" for name, count in result["counts"].items()]
-    text += [
-        f"jobs: {sum(result['jobs'].values())}; faults: {sum(result['faults'].values())}; looks: {result['looks']}; "
-        f"{result['cores']:.2f} cores; {result['most_mb']:.0f} MB at most"
-    ]
-    if any(result["counts"].values()):
-        text += [
-            json.dumps({name: result[name] for name in ("jobs", "faults", "counters")}),
-            *result["fault_log"],
-        ]
-        for kind, sentences in result["lines"].items():
-            text += [f"{kind}:", *(f"  {sentence}" for sentence in sentences)]
-    return "\n".join(text)
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:

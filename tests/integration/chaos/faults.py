@@ -17,12 +17,10 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 import spark_sched
 from spark_sched.errors import BadInputError
@@ -33,10 +31,10 @@ from tests.integration.scenarios import counters
 
 #: How often each kind comes in one deal. The audit's run had 88 faults in eight minutes.
 DEAL = {
-    "planner killed": 4, "planner stopped": 3, "planner paused": 2, "executor killed": 4, "executor paused": 3,
-    "executor stopped": 1, "executor decommissioned": 1, "worker killed": 3, "hold": 4, "set": 5, "pause": 2,
-    "policy": 2, "mode": 2, "cancel": 2, "end": 1, "garbage to the bridge": 2, "garbage to the UI": 2,
-    "garbage to steering": 3, "history locked": 1,
+    "planner killed": 4, "planner stopped": 3, "planner paused": 2,
+    "executor killed": 4, "executor paused": 3, "executor stopped": 1, "executor decommissioned": 1,
+    "worker killed": 3, "hold": 4, "set": 5, "pause": 2, "policy": 2, "mode": 2, "cancel": 2, "end": 1,
+    "garbage to the bridge": 2, "garbage to the UI": 2, "garbage to steering": 3, "history locked": 1,
 }  # fmt: skip
 #: One of each for a short run, which every part of the product notices.
 SHORT_DEAL = (
@@ -53,7 +51,13 @@ Undo = Callable[[], bool]
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: when it comes, for how long it stays where it does, and a number in [0, 1) that chooses whom it meets."""
+    """One fault.
+
+    Attributes:
+        at_s: when it comes, from the beginning.
+        length_s: for how long it stays, where it does.
+        choice: a number in [0, 1) that chooses whom it meets.
+    """
 
     at_s: float
     kind: str
@@ -164,10 +168,8 @@ class Faults:
     def _worker(self, fault: Fault, how: str) -> str:
         """A Python worker, or the daemon that makes them."""
         executors = descendants_running(self._jvm_pid, "CoarseGrainedExecutorBackend")
-        found = sorted(
-            {pid for executor in executors for pid in descendants_running(executor, "daemon")} - {*executors}
-        )
-        pid = chosen(found, fault)
+        workers = {pid for executor in executors for pid in descendants_running(executor, "daemon")}
+        pid = chosen(sorted(workers - {*executors}), fault)
         return f"process {pid}" if pid is not None and self._signal(pid, fault, how) else ""
 
     def _signal(self, pid: int, fault: Fault, how: str) -> bool:
@@ -208,19 +210,14 @@ class Faults:
             name = chosen([name for name in OTHER_POLICIES if name != self._policy], fault)
             done = refusable(lambda: steer.policy(spark, name))
             if done:
-                back = f"the policy is {self._policy}"
-                self._taken_back(
-                    2.0 * fault.length_s,
-                    back,
-                    lambda: bool(refusable(lambda: steer.policy(spark, self._policy))),
-                )
+                self._taken_back(2.0 * fault.length_s, f"the policy is {self._policy}", self._first_policy)
             return done
         return self._steer_job(fault)
 
     def _steer_job(self, fault: Fault) -> str:
         steer, spark, shared = spark_sched.steer, self._spark, self._shared
         with shared.lock:
-            marked = sorted(shared.names)
+            marked = sorted(shared.running)
         if fault.kind in ("cancel", "end"):
             key = chosen(marked, fault)
             if key is None:
@@ -234,19 +231,24 @@ class Faults:
         if fault.kind == "hold":
             done = refusable(lambda: steer.hold(spark, key))
             if done:
-                # Refused if the job is over.
-                self._taken_back(
-                    fault.length_s,
-                    f"job {key} is resumed",
-                    lambda: bool(refusable(lambda: steer.resume(spark, key)) or True),
-                )
+                self._taken_back(fault.length_s, f"job {key} is resumed", lambda: self._resumed(key))
             return done
         changes: list[dict[str, Any]] = [
-            {"priority": int(8 * fault.choice)}, {"isolation": round(fault.choice, 2)}, {"deadline": 60.0 * fault.length_s},
+            {"priority": int(8 * fault.choice)},
+            {"isolation": round(fault.choice, 2)},
+            {"deadline": 60.0 * fault.length_s},
             {"isolation": "default", "deadline": "none"},
-        ]  # fmt: skip
+        ]
         change = changes[int(1_000 * fault.choice) % len(changes)]
         return refusable(lambda: steer.change(spark, key, **change))
+
+    def _first_policy(self) -> bool:
+        return bool(refusable(lambda: spark_sched.steer.policy(self._spark, self._policy)))
+
+    def _resumed(self, key: str) -> bool:
+        """Refused if the job is over: then there is nothing to take back, either."""
+        refusable(lambda: spark_sched.steer.resume(self._spark, key))
+        return True
 
     # ---- ports and files ----
 
@@ -290,7 +292,7 @@ def chosen(among: list[Any], fault: Fault) -> Any:
 
 
 def refusable(change: Callable[[], str]) -> str:
-    """What was changed; empty if the driver refused it, as it may if a job is over or the planner is starting."""
+    """What was changed; empty if it was refused: a job may be over, and a planner may be starting."""
     try:
         return change()
     except BadInputError:

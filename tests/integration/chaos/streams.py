@@ -18,7 +18,10 @@ from pyspark.sql import DataFrame
 import spark_sched
 from tests.integration.chaos.tenants import USERS, Shared, WrongResultError, doing, expect, record
 
+#: Of each batch.
 ROWS = 12
+#: So often a query starts, each time but the first from its checkpoint.
+PARTS = 2
 
 
 class Stream:
@@ -34,28 +37,21 @@ class Stream:
 
     def _run(self) -> None:
         while time.monotonic() < self._shared.stop_s:
-            name = f"stream-{self._number}-{next(self._shared.numbers)}"
-            with doing(self._shared, self.thread.name, name):
-                self._sink = {}
-                stops = 2
-                mark = {"user": self._user, "priority": self._random.randrange(1, 4)}
-                record(
-                    self._shared,
-                    "stream",
-                    self._user,
-                    name,
-                    "",
-                    lambda: self._query(name, mark, stops),
-                    (0, 0),
-                )
-                # A batch that a stop cut short runs again. Each is a job.
-                done = len(self._sink)
-                record(self._shared, "batches", self._user, name, "", lambda: None, (done, done + stops))
+            self._one(f"stream-{self._number}-{next(self._shared.numbers)}")
 
-    def _query(self, name: str, mark: dict[str, Any], stops: int) -> None:
+    def _one(self, name: str) -> None:
+        self._sink = {}
+        mark = {"user": self._user, "priority": self._random.randrange(1, 4)}
+        with doing(self._shared, self.thread.name, name):
+            record(self._shared, "stream", self._user, name, "", lambda: self._query(name, mark), (0, 0))
+            # Each batch is a job. One that a stop cut short runs again.
+            done = len(self._sink)
+            record(self._shared, "batches", self._user, name, "", lambda: None, (done, done + PARTS))
+
+    def _query(self, name: str, mark: dict[str, Any]) -> None:
         batches = 0
-        for _ in range(stops):
-            batches += self._random.randint(2, 3 if self._shared.pace < 1.0 else 6)
+        for _ in range(PARTS):
+            batches += self._random.randint(2, 3 if self._shared.pace < 0.5 else 6)
             with spark_sched.job(self._spark, name, **mark):
                 query = (
                     self._spark.readStream.format("rate-micro-batch")

@@ -47,7 +47,7 @@ class JobRecord:
     """What became of one job.
 
     Attributes:
-        outcome: right, cancelled (by its owner or an operator), wrong, or lost (an error that no rule explains).
+        outcome: right, cancelled (by an operator), wrong, or lost (an error that no rule explains).
         learned: how many rows of the history must come of it, and may come at most.
         what: the error, or "".
     """
@@ -69,7 +69,10 @@ class Shared:
         stop_s: no job begins after this time (`time.monotonic`).
         pace: multiplies the tasks' times.
         cancelled, ended: keys of jobs that an operator cancelled or ended, noted before the change.
-        names: names of the jobs that run, which operators may change, by key; gangs: keys of those with barrier stages.
+        running: keys of the marked jobs that run, which operators may cancel.
+        gangs: keys of jobs with barrier stages.
+        doing: what each thread does now.
+        numbers: make names that are used once.
     """
 
     spark: SparkSession
@@ -81,7 +84,7 @@ class Shared:
     records: list[JobRecord] = field(default_factory=list)
     cancelled: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
-    names: dict[str, str] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
     gangs: set[str] = field(default_factory=set)
     doing: dict[str, str] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -99,14 +102,14 @@ class Tenant:
 
     def _run(self) -> None:
         kinds = [
-            self._etl, self._gang, self._query, self._actions, self._retried, self._straggler, self._withdrawn,
-            self._failing, self._unmarked, self._unmarked_query, self._grouped,
+            self._etl, self._gang, self._query, self._actions, self._retried, self._straggler,
+            self._withdrawn, self._failing, self._unmarked, self._unmarked_query, self._grouped,
         ]  # fmt: skip
-        jobs = itertools.chain(
-            [kinds[self._number % len(kinds)]], iter(lambda: self._random.choice(kinds), None)
-        )
+        # Each kind comes, however short the run is.
+        job = kinds[self._number % len(kinds)]
         while time.monotonic() < self._shared.stop_s:
-            next(jobs)()
+            job()
+            job = self._random.choice(kinds)
 
     # ---- kinds of jobs ----
 
@@ -297,14 +300,14 @@ class Tenant:
         ) as job:
             key = f"mark-{job}"
             with self._shared.lock:
-                self._shared.names[key] = name
+                self._shared.running.add(key)
                 if gang:
                     self._shared.gangs.add(key)
             try:
                 self._recorded(kind, self._user, name, key, work, learned)
             finally:
                 with self._shared.lock:
-                    self._shared.names.pop(key)
+                    self._shared.running.discard(key)
 
     def _recorded(
         self, kind: str, user: str, name: str, key: str, work: Callable[[], None],

@@ -21,11 +21,13 @@ from pyspark import SparkContext
 
 from tests.integration.chaos.faults import Faults
 from tests.integration.chaos.tenants import Shared
-from tests.integration.scenarios import counters
 
 EVERY_S = 1.0
-#: Looks in a row, at which nothing of a job has moved, after which idle slots beside its waiting tasks need a rule.
+#: Looks in a row at which nothing of a job has moved and after which a rule must explain idle slots beside
+#: its waiting tasks.
 REST_LOOKS = 7
+#: Of a kind: what is wrong may be so for minutes.
+MOST_SENTENCES = 20
 #: What the look adds to the longest pause in which slots stay held.
 TOLERANCE_S = 5.0
 #: Counters that say what is, not how often.
@@ -39,7 +41,8 @@ class Watch:
 
     Attributes:
         looks: how many there were.
-        broken: sentences on what was not as it must be, by kind.
+        broken: sentences on what was not as it must be.
+        idle: sentences on slots that idle beside tasks that wait, where no rule says why.
         last: the document of the last look.
     """
 
@@ -52,7 +55,8 @@ class Watch:
         self._before: set[str] = set()
         self._idle_since_s: dict[str, float] = {}
         self.looks = 0
-        self.broken: dict[str, list[str]] = {}
+        self.broken: list[str] = []
+        self.idle: list[str] = []
         self.last: Any = None
         self.thread = threading.Thread(target=self._run, daemon=True, name="watch")
 
@@ -66,33 +70,32 @@ class Watch:
             try:
                 self.look(json.loads(entry.status(self._sc._jsc.sc())))
             except Exception:
-                self._found("the status cannot be looked at", traceback.format_exc())
+                self._found(f"the status cannot be looked at: {traceback.format_exc()}")
 
-    def _found(self, kind: str, sentence: str) -> None:
-        kept = self.broken.setdefault(kind, [])
-        # One of a kind may be true for minutes.
-        if len(kept) < 20 and sentence not in kept:
-            kept.append(f"{sentence} (look {self.looks})")
+    def _found(self, sentence: str) -> None:
+        if sentence not in self.broken and len(self.broken) < MOST_SENTENCES:
+            self.broken.append(sentence)
 
     def look(self, document: Any) -> None:
         self.looks += 1
         self.last = document
         for error in self._validator.iter_errors(document):
-            self._found("status not valid", f"{error.json_path}: {error.message}")
+            self._found(f"look {self.looks}: the status is not valid at {error.json_path}: {error.message}")
         for sentence in _executors(document):
-            self._found("slots", sentence)
+            self._found(f"look {self.looks}: {sentence}")
         self._counters(document["counters"])
         now_broken = set(self._limits(document))
         for sentence in now_broken & self._before:
-            self._found("held over the limit", sentence)
+            self._found(sentence)
         self._before = now_broken
         for sentence in self._unexplained(document):
-            self._found("idle beside waiting", sentence)
+            if len(self.idle) < MOST_SENTENCES:
+                self.idle.append(f"look {self.looks}: {sentence}")
 
     def _counters(self, found: dict[str, int]) -> None:
         for name, count in found.items():
             if name not in _GAUGES and count < self._counted.get(name, 0):
-                self._found("counter", f"{name} was {self._counted[name]} and is {count}")
+                self._found(f"{name} was {self._counted[name]} and is {count}")
         self._counted = found
 
     def _limits(self, document: Any) -> Iterator[str]:
@@ -127,26 +130,22 @@ class Watch:
             # A barrier stage takes all its slots at once.
             least = waiting if job["job"] in self._shared.gangs else 1
             if document["mode"] == "on" and job["state"] != "on_hold" and waiting > 0 and free >= least:
-                moved = (
-                    job["tasks_done"],
-                    job["slots"]["running"],
-                    tuple(each["stage"] for each in job["stages"]),
-                )
+                stages = tuple(each["stage"] for each in job["stages"])
+                moved = (job["tasks_done"], job["slots"]["running"], stages)
                 before, looks = self._rest.get(job["job"], (moved, 0))
                 rest[job["job"]] = (moved, looks + 1 if before == moved else 1)
         self._rest = rest
         for key, (_, looks) in rest.items():
             if looks >= REST_LOOKS:
-                yield f"{free} slots are free and not held and {key} waits for some: {self._about(document, key)}"
+                yield f"{free} slots are free and not held beside {key}: {_about(document, key)}"
 
-    @staticmethod
-    def _about(document: Any, key: str) -> str:
-        jobs = [
-            {k: each[k] for k in ("job", "name", "state", "reason", "priority", "slots")}
-            for each in document["jobs"]
-        ]
-        jobs.sort(key=lambda each: each["job"] != key)
-        return json.dumps({"plan": document["plan"], "executors": document["executors"], "jobs": jobs})
+
+def _about(document: Any, key: str) -> str:
+    """All that tells why a job waits, with this job first."""
+    told = ("job", "name", "state", "reason", "priority", "slots")
+    jobs = [{name: each[name] for name in told} for each in document["jobs"]]
+    jobs.sort(key=lambda each: each["job"] != key)
+    return json.dumps({"plan": document["plan"], "executors": document["executors"], "jobs": jobs})
 
 
 def _executors(document: Any) -> Iterator[str]:
@@ -156,7 +155,8 @@ def _executors(document: Any) -> Iterator[str]:
         held = sum(one["slots"] for one in each["held"])
         held_by.update({one["job"]: one["slots"] for one in each["held"]})
         if each["running"] + held > each["slots"]:
-            yield f"executor {each['executor']} has {each['slots']} slots, {each['running']} in use and {held} held"
+            used = f"{each['running']} in use and {held} held"
+            yield f"executor {each['executor']} has {each['slots']} slots, {used}"
     for job in document["jobs"]:
         if held_by.pop(job["job"], 0) != job["slots"]["held"]:
             yield f"job {job['job']} holds {job['slots']['held']} slots, and its executors say otherwise"
@@ -164,13 +164,10 @@ def _executors(document: Any) -> Iterator[str]:
         yield f"slots are held for {dict(held_by)}, which are no jobs"
 
 
-def books_broken(sc: SparkContext) -> int:
-    """How often the driver's own check of its books found something."""
-    return counters(sc)["invariant_violations"]
-
-
-def stalls_counted_twice(log: str, counted: int) -> int:
-    """By how much the counter of stalls, or the lines that tell of them, exceed the planners that stalled."""
-    lines = _STALLED.findall(log)
-    planners = len(set(lines))
-    return max(counted - planners, len(lines) - planners, 0)
+def stalls_counted_twice(log: str, counted: int) -> list[str]:
+    """Sentences on planners that stalled once and were counted or logged more often."""
+    times = Counter(_STALLED.findall(log))
+    found = [f"planner {pid} was said to stall {count} times" for pid, count in times.items() if count > 1]
+    if log and counted != len(times):
+        found.append(f"{len(times)} planners stalled and {counted} stalls were counted")
+    return found
