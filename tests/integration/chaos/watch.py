@@ -30,8 +30,8 @@ REST_LOOKS = 7
 MOST_SENTENCES = 20
 #: What the look adds to the longest pause in which slots stay held.
 TOLERANCE_S = 5.0
-#: Counters that say what is, not how often.
-_GAUGES = {"slots_held_now", "planner_pid"}
+#: How counters end that say what is, or would be in shadow mode, and not how often.
+_GAUGES = ("slots_held_now", "planner_pid")
 _SCHEMA = Path(__file__).parents[3] / "protocol" / "status.schema.json"
 _STALLED = re.compile(r"The planner \(pid (\d+)\) has been silent")
 
@@ -94,7 +94,7 @@ class Watch:
 
     def _counters(self, found: dict[str, int]) -> None:
         for name, count in found.items():
-            if name not in _GAUGES and count < self._counted.get(name, 0):
+            if not name.endswith(_GAUGES) and count < self._counted.get(name, 0):
                 self._found(f"{name} was {self._counted[name]} and is {count}")
         self._counted = found
 

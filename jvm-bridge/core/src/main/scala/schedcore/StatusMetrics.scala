@@ -70,10 +70,13 @@ object StatusMetrics {
   private val JobsUnstored = "counters.jobs_unstored" // of now, unlike the other counters
   private val SumEnds = Seq(".jobs_ended", ".deadlines_met", ".deadlines_missed", ".jct_ms", ".in_force_ms")
   private val Groups = Seq("counters.", "class.", "policy.")
+  /** Among the counters is what is held at the moment, or would be in shadow mode. */
+  private val HeldNow = "slots_held_now"
 
   /** Whether the figure only grows. The others go up and down. */
   def isSum(name: String): Boolean =
-    (name.startsWith("counters.") && name != JobsUnstored) || name.contains(".slot_ms.") || PlannerSums(name) || SumEnds.exists(name.endsWith)
+    (name.startsWith("counters.") && name != JobsUnstored && !name.endsWith(HeldNow)) || name.contains(".slot_ms.") || PlannerSums(name) ||
+      SumEnds.exists(name.endsWith)
 
   /**
    * Whether a metrics system is to have a figure from now on: it costs time at each scrape. There are many counters, classes

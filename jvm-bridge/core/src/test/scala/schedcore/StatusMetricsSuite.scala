@@ -60,6 +60,15 @@ final class StatusMetricsSuite extends AnyFunSuite {
     assert((found.keySet & Set("planner.pid", "application.held_slots", "counters.slots_held_now", "counters.plans_accepted")) === Set())
   }
 
+  test("slots that would be held now go up and down: they are no sum, and no highest value is kept") {
+    val metrics = new StatusMetrics
+    def held(now: Long) = metrics.sample(document(1000, None, Map.empty).copy(
+      counters = Map("would_have_slots_held_now" -> now, "would_have_holds_total" -> 9L)))
+    held(3)
+    assert(held(0)("counters.would_have_slots_held_now") === 0)
+    assert(!StatusMetrics.isSum("counters.would_have_slots_held_now") && StatusMetrics.isSum("counters.would_have_holds_total"))
+  }
+
   test("what never happened to a class, a policy or a counter does not matter, nor what is unknown") {
     assert(StatusMetrics.matters("total.jobs", 0) && StatusMetrics.matters("planner.alive", 0))
     assert(!StatusMetrics.matters("counters.evictions", 0) && StatusMetrics.matters("counters.evictions", 1))
