@@ -237,7 +237,7 @@ def main(arguments: list[str]) -> int:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(60)
-    result |= {"cores": round(load.cores(), 3), "most_mb": round(load.most_mb)}
+    result |= load.so_far()
     print(json.dumps(result) if asked.json else table(result), flush=True)
     return 1 if any(result["counts"].values()) else 0
 

@@ -19,17 +19,24 @@ class Load(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True, name="load")
         self._begun_s = time.monotonic()
-        self.most_mb = 0.0
+        self._most_mb = 0.0
 
     def run(self) -> None:
         while True:
-            self.most_mb = max(self.most_mb, sum(map(_resident_mb, descendants_running(os.getpid(), ""))))
+            self._most_mb = max(self._most_mb, sum(map(_resident_mb, descendants_running(os.getpid(), ""))))
             time.sleep(5.0)
 
-    def cores(self) -> float:
-        """On average. Processes that nobody waited for are not counted: those whose parent was killed."""
+    def so_far(self) -> dict[str, float]:
+        """The figures. Processes that nobody waited for are not counted: those whose parent was killed."""
         used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        return sum(each.ru_utime + each.ru_stime for each in used) / (time.monotonic() - self._begun_s)
+        processor_s = sum(each.ru_utime + each.ru_stime for each in used)
+        took_s = time.monotonic() - self._begun_s
+        return {
+            "processor_s": round(processor_s, 1),
+            "took_s": round(took_s, 1),
+            "cores": round(processor_s / took_s, 3),
+            "most_mb": round(self._most_mb),
+        }
 
 
 def _resident_mb(pid: int) -> float:
@@ -46,7 +53,7 @@ def table(result: dict[str, Any]) -> str:
     wide = max(map(len, result["counts"]))
     text = [f"chaos under {result['policy']}, seed {result['seed']}, {result['seconds']:g} s"]
     text += [f"  {name:{wide}}  {count}" for name, count in result["counts"].items()]
-    load = f"{result['cores']:.2f} cores on average, {result['most_mb']} MB at most"
+    load = "{processor_s:.0f} s of processor time in {took_s:.0f} s, {most_mb} MB at most".format(**result)
     jobs, faults = (sum(result[what].values()) for what in ("jobs", "faults"))
     text.append(f"{jobs} jobs, {faults} faults, {result['looks']} looks; {load}")
     if any(result["counts"].values()):
