@@ -28,7 +28,7 @@ from tests.integration.chaos.faults import Faults, drawn
 from tests.integration.chaos.report import Load, table
 from tests.integration.chaos.streams import Stream
 from tests.integration.chaos.tenants import JobRecord, Shared, Tenant
-from tests.integration.chaos.watch import Watch, stalls_counted_twice
+from tests.integration.chaos.watch import Looks, Watch, stalls_counted_twice
 from tests.integration.scenarios import counters, wait_until
 
 THREADS, STREAMS = 24, 2
@@ -96,7 +96,8 @@ class Chaos:
         self._tenants += [Stream(self._shared, number) for number in range(flows)]
         planned = drawn(asked.seed, asked.seconds, asked.short)
         self._faults = Faults(self._shared, planned, history, asked.policy)
-        self._watch = Watch(spark.sparkContext, self._shared, self._faults, GAP_S)
+        self._looks = Looks(self._shared.gangs, self._faults.decommissioned, GAP_S)
+        self._watch = Watch(spark.sparkContext, self._looks)
         self._lines: dict[str, list[str]] = {}
 
     def run(self) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class Chaos:
         def nothing() -> bool:
             held = counters(sc)["slots_held_now"]
             left["holds left"] = [f"{held} slots are held"] if held else []
-            jobs = [f"{job['job']} ({job['name']}) is {job['state']}" for job in self._watch.last["jobs"]]
+            jobs = [f"{job['job']} ({job['name']}) is {job['state']}" for job in self._looks.last["jobs"]]
             active = [f"Spark job {number} runs" for number in sc.statusTracker().getActiveJobsIds()]
             left["jobs left"] = jobs + active
             return not any(left.values())
@@ -160,8 +161,8 @@ class Chaos:
             "processes and threads left": left_stopped,
             "ends not learned": lost_rows + learned.admitted(log),
             "ends learned twice": extra_rows,
-            "invariants broken": [*self._watch.broken, *lines_with(log, "spark_sched invariant")],
-            "idle beside waiting": self._watch.idle,
+            "invariants broken": [*self._looks.broken, *lines_with(log, "spark_sched invariant")],
+            "idle beside waiting": self._looks.idle,
             "stalls counted twice": stalls_counted_twice(log, last["planner_stalls"]),
             "failed open": lines_with(log, "spark_sched failed at") if last["failed_open"] else [],
             "steering gone wrong": self._faults.problems,
@@ -176,7 +177,7 @@ class Chaos:
             "counts": counts,
             "jobs": tenants.outcomes(records),
             "faults": dict(sorted(self._faults.done.items())),
-            "looks": self._watch.looks,
+            "looks": self._looks.count,
             "counters": last,
             "fault_log": self._faults.log,
             "lines": self._lines,

@@ -12,15 +12,12 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from pyspark import SparkContext
-
-from tests.integration.chaos.faults import Faults
-from tests.integration.chaos.tenants import Shared
 
 EVERY_S = 1.0
 #: Looks in a row at which nothing of a job has moved and after which a rule must explain idle slots beside
@@ -37,27 +34,11 @@ _STALLED = re.compile(r"The planner \(pid (\d+)\) has been silent")
 
 
 class Watch:
-    """A thread that looks about once a second.
+    """A thread that looks about once a second."""
 
-    Attributes:
-        looks: how many there were.
-        broken: sentences on what was not as it must be.
-        idle: sentences on slots that idle beside tasks that wait, where no rule says why.
-        last: the document of the last look.
-    """
-
-    def __init__(self, sc: SparkContext, shared: Shared, faults: Faults, gap_s: float) -> None:
-        self._sc, self._shared, self._faults, self._gap_s = sc, shared, faults, gap_s
-        self._validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
+    def __init__(self, sc: SparkContext, looks: Looks) -> None:
+        self._sc, self._looks = sc, looks
         self._over = threading.Event()
-        self._counted: dict[str, int] = {}
-        self._rest: dict[str, tuple[object, int]] = {}
-        self._before: set[str] = set()
-        self._idle_since_s: dict[str, float] = {}
-        self.looks = 0
-        self.broken: list[str] = []
-        self.idle: list[str] = []
-        self.last: Any = None
         self.thread = threading.Thread(target=self._run, daemon=True, name="watch")
 
     def stop(self) -> None:
@@ -68,39 +49,68 @@ class Watch:
         entry: Any = self._sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
         while not self._over.wait(EVERY_S):
             try:
-                self.look(json.loads(entry.status(self._sc._jsc.sc())))
+                document = json.loads(entry.status(self._sc._jsc.sc()))
+                self._looks.look(document, time.monotonic())
             except Exception:
-                self._found(f"the status cannot be looked at: {traceback.format_exc()}")
+                self._looks.found(f"the status cannot be looked at: {traceback.format_exc()}")
 
-    def _found(self, sentence: str) -> None:
+
+class Looks:
+    """What many status documents, one after the other, say that must not be so.
+
+    Args:
+        gangs: keys of jobs with barrier stages.
+        decommissioned: executors that take no further tasks.
+        gap_s: longest time that slots stay held between two actions.
+
+    Attributes:
+        count: how many there were.
+        broken: sentences on what was not as it must be.
+        idle: sentences on slots that idle beside tasks that wait, where no rule says why.
+        last: the last document.
+    """
+
+    def __init__(self, gangs: Set[str], decommissioned: Set[str], gap_s: float) -> None:
+        self._gangs, self._decommissioned, self._gap_s = gangs, decommissioned, gap_s
+        self._validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
+        self._counted: dict[str, int] = {}
+        self._rest: dict[str, tuple[object, int]] = {}
+        self._before: set[str] = set()
+        self._idle_since_s: dict[str, float] = {}
+        self.count = 0
+        self.broken: list[str] = []
+        self.idle: list[str] = []
+        self.last: Any = None
+
+    def found(self, sentence: str) -> None:
         if sentence not in self.broken and len(self.broken) < MOST_SENTENCES:
             self.broken.append(sentence)
 
-    def look(self, document: Any) -> None:
-        self.looks += 1
+    def look(self, document: Any, now_s: float) -> None:
+        """``now_s``: of any clock that goes on."""
+        self.count += 1
         self.last = document
         for error in self._validator.iter_errors(document):
-            self._found(f"look {self.looks}: the status is not valid at {error.json_path}: {error.message}")
+            self.found(f"look {self.count}: the status is not valid at {error.json_path}: {error.message}")
         for sentence in _executors(document):
-            self._found(f"look {self.looks}: {sentence}")
+            self.found(f"look {self.count}: {sentence}")
         self._counters(document["counters"])
-        now_broken = set(self._limits(document))
-        for sentence in now_broken & self._before:
-            self._found(sentence)
-        self._before = now_broken
+        over = set(self._limits(document, now_s))
+        for sentence in over & self._before:
+            self.found(sentence)
+        self._before = over
         for sentence in self._unexplained(document):
             if len(self.idle) < MOST_SENTENCES:
-                self.idle.append(f"look {self.looks}: {sentence}")
+                self.idle.append(f"look {self.count}: {sentence}")
 
-    def _counters(self, found: dict[str, int]) -> None:
-        for name, count in found.items():
+    def _counters(self, counted: dict[str, int]) -> None:
+        for name, count in counted.items():
             if not name.endswith(_GAUGES) and count < self._counted.get(name, 0):
-                self._found(f"{name} was {self._counted[name]} and is {count}")
-        self._counted = found
+                self.found(f"{name} was {self._counted[name]} and is {count}")
+        self._counted = counted
 
-    def _limits(self, document: Any) -> Iterator[str]:
+    def _limits(self, document: Any, now_s: float) -> Iterator[str]:
         """Jobs that hold slots although they may not, or for longer than between two actions."""
-        now_s = time.monotonic()
         idle = {job["job"] for job in document["jobs"] if job["state"] == "idle" and job["slots"]["held"] > 0}
         self._idle_since_s = {job: self._idle_since_s.get(job, now_s) for job in idle}
         if document["mode"] != "on":
@@ -108,7 +118,7 @@ class Watch:
         for job in document["jobs"]:
             if job["slots"]["held"] == 0:
                 continue
-            what = f"{job['job']} ({job['name']}) holds {job['slots']['held']} slots"
+            what = f"{job['job']} ({job['name']}) holds slots"
             if document["reservations_paused"]:
                 yield f"{what} although reservations are paused"
             if job["state"] in ("on_hold", "ended") or job["isolation"] == 0:
@@ -122,13 +132,13 @@ class Watch:
         free = sum(
             each["slots"] - each["running"] - sum(held["slots"] for held in each["held"])
             for each in document["executors"]
-            if each["executor"] not in self._faults.decommissioned
+            if each["executor"] not in self._decommissioned
         )
         rest = {}
         for job in document["jobs"]:
             waiting = job["slots"]["waiting"] - job["slots"]["deferred"]
             # A barrier stage takes all its slots at once.
-            least = waiting if job["job"] in self._shared.gangs else 1
+            least = waiting if job["job"] in self._gangs else 1
             if document["mode"] == "on" and job["state"] != "on_hold" and waiting > 0 and free >= least:
                 stages = tuple(each["stage"] for each in job["stages"])
                 moved = (job["tasks_done"], job["slots"]["running"], stages)
