@@ -28,7 +28,7 @@ MOST_SENTENCES = 20
 #: What the look adds to the longest pause in which slots stay held.
 TOLERANCE_S = 5.0
 #: How counters end that say what is, or would be in shadow mode, and not how often.
-_GAUGES = ("slots_held_now", "planner_pid")
+_GAUGES = ("slots_held_now", "planner_pid", "jobs_unstored")
 _SCHEMA = Path(__file__).parents[3] / "protocol" / "status.schema.json"
 _STALLED = re.compile(r"The planner \(pid (\d+)\) has been silent")
 
