@@ -45,6 +45,8 @@ PER_SECOND = 88 / 480
 OTHER_POLICIES = ("fair", "prio", "reservation", "3sigma", "slearn", "priority-evictions")
 #: How long one waits for a process or a job that it can meet.
 PATIENCE_S = 10.0
+#: How long it may take to take one back: an operator asks again while a planner starts.
+TAKEN_BACK_S = 300.0
 
 Undo = Callable[[], bool]
 
@@ -128,8 +130,10 @@ class Faults:
                 continue
             if not met and self._since_s() < until_s:
                 self._at(self._since_s() + 0.5, what, act, until_s - self._since_s() - 0.5)
-            elif not met:
+            elif not met and what in DEAL:
                 self._say(f"{what}: met nothing")
+            elif not met:
+                self.problems.append(f"could not be done in {TAKEN_BACK_S:g} s: {what}")
 
     def _meet(self, fault: Fault) -> bool:
         name, _, rest = fault.kind.partition(" ")
@@ -150,8 +154,7 @@ class Faults:
                 self._say(what)
             return done
 
-        # Somebody must take it back: as long as it takes.
-        self._at(self._since_s() + after_s, what, act, patience_s=300.0)
+        self._at(self._since_s() + after_s, what, act, TAKEN_BACK_S)
 
     # ---- processes ----
 
@@ -222,9 +225,16 @@ class Faults:
             key = chosen(marked, fault)
             if key is None:
                 return ""
-            noted = shared.cancelled if fault.kind == "cancel" else shared.ended
+            noted, change = (
+                (shared.cancelled, steer.cancel) if fault.kind == "cancel" else (shared.ended, steer.end)
+            )
+            # Before the change: its owner may see what comes of it at once.
+            before = key in noted
             noted.add(key)
-            return refusable(lambda: (steer.cancel if fault.kind == "cancel" else steer.end)(spark, key))
+            done = refusable(lambda: change(spark, key))
+            if not done and not before:
+                noted.discard(key)
+            return done
         key = chosen([job.job for job in spark_sched.status(spark).jobs if job.state != "ended"], fault)
         if key is None:
             return ""
@@ -239,8 +249,8 @@ class Faults:
             {"deadline": 60.0 * fault.length_s},
             {"isolation": "default", "deadline": "none"},
         ]
-        change = changes[int(1_000 * fault.choice) % len(changes)]
-        return refusable(lambda: steer.change(spark, key, **change))
+        marks = changes[int(1_000 * fault.choice) % len(changes)]
+        return refusable(lambda: steer.change(spark, key, **marks))
 
     def _first_policy(self) -> bool:
         return bool(refusable(lambda: spark_sched.steer.policy(self._spark, self._policy)))

@@ -1,4 +1,4 @@
-"""What the chaos test's looks at status documents, its history and its log find."""
+"""What the chaos test draws, and what it finds in status documents, in the history and in the log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.chaos.faults import DEAL, SHORT_DEAL, drawn
 from tests.integration.chaos.learned import missing
 from tests.integration.chaos.tenants import JobRecord
 from tests.integration.chaos.watch import REST_LOOKS, Looks, stalls_counted_twice
@@ -152,3 +153,14 @@ def test_each_end_is_learned_once() -> None:
     lost, extra = missing(records, "root", Counter({("user-1", "etl"): 3}))
     assert lost == ["root group: 0 of 1 jobs were learned"]
     assert extra == ["user-1 etl: 3 jobs were learned and only 2 ended"]
+
+
+def test_faults_are_drawn_from_the_seed_and_each_kind_comes() -> None:
+    eight_minutes = drawn(7, 480.0, short=False)
+    assert eight_minutes == drawn(7, 480.0, short=False)
+    assert eight_minutes != drawn(8, 480.0, short=False)
+    assert [len(eight_minutes), {each.kind for each in eight_minutes}] == [88, {*DEAL}]
+    times = [each.at_s for each in eight_minutes]
+    assert times == sorted(times)
+    assert times[-1] < 480.0
+    assert Counter(each.kind for each in drawn(7, 15.0, short=True)) == Counter(SHORT_DEAL)
