@@ -140,6 +140,7 @@ def run(tmp_path: Path) -> Run:
     def _run(
         *command: str | Path,
         environment: Mapping[str, str] | None = None,
+        typed: str = "",
         timeout_s: float = _PROGRAM_TIMEOUT_S,
     ) -> Outcome:
         folder = tmp_path / "cwd"
@@ -148,7 +149,7 @@ def run(tmp_path: Path) -> Run:
             [str(word) for word in command],
             env={**clean_environment(), **(environment or {})},
             cwd=folder,
-            stdin=subprocess.DEVNULL,
+            input=typed,
             capture_output=True,
             text=True,
             errors="replace",

@@ -85,7 +85,7 @@ def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:
     scheduler = scheduler_of(context)
     if scheduler is None:
         raise BadInputError(
-            f"this application runs on {context.master} with Spark's own scheduler, which {lacks}: set "
-            f"spark.master to spark-sched:{context.master}"
+            f"this application runs on {context.master} with Spark's own scheduler, which {lacks}: start it "
+            "with the properties of `spark-sched conf`"
         )
     return context, scheduler

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spark_sched.api.attached import Driver, context_of, driver_of, is_connect
-from spark_sched.config import JOB_PREFIX, SCHEME, keys
+from spark_sched.config import JOB_PREFIX, keys
 from spark_sched.errors import BadInputError, SparkSchedWarning, UnusedMarkWarning
 from spark_sched.plain_text import MOST, bounded, short
 from spark_sched.units import parse_length_ms, parse_moment_ms
@@ -370,7 +370,7 @@ def _warn_once(context: Any) -> None:
     _warned.add(context)
     warnings.warn(
         f"this application runs on {context.master} with Spark's own scheduler, so marks of spark_sched.job "
-        f"have no effect: set spark.master to {SCHEME}{context.master} (see `spark-sched conf`)",
+        "have no effect: start it with the properties of `spark-sched conf`",
         SparkSchedWarning,
         stacklevel=4,  # the with statement: past this function, the generator and contextlib
     )

@@ -78,7 +78,7 @@ def _progress(planned: Build) -> Iterator[None]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    line = f"compiling the bridge for Spark {planned.spark.version} (once) …"
+    line = f"compiling the bridge for Spark {planned.spark.version} at {planned.spark.home} (once) …"
     if not console.is_terminal:
         console.print(line, highlight=False)
         yield

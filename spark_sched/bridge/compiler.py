@@ -22,6 +22,7 @@ _PACKAGE = Path(__file__).parents[1]
 _SOURCE_PLACES = (_PACKAGE.parent / "jvm-bridge", _PACKAGE / "_jvm")
 _CORE = "core"
 _LINE_PREFIX = "spark-"
+_LINKS = "org.apache.spark.scheduler.sparksched.SparkLinks"
 _HASH_DIGITS = 16
 _OLDEST_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -116,10 +117,26 @@ def compile_bridge(build: Build, jar: Path) -> Path:
                 f"the Scala compiler of Spark {build.spark.version} refused the bridge's sources "
                 f"(exit status {done.returncode}):\n{said}"
             )
+        _list_links(java, build.spark, classes)
         packed = Path(scratch) / jar.name
         _pack(classes, build.resources, packed)
         os.replace(packed, jar)
     return jar
+
+
+def _list_links(java: Path, spark: SparkInstall, classes: Path) -> None:
+    """Add the list of what the classes need of Spark, by which a bridge recognises another Spark."""
+    if not (classes / f"{_LINKS.replace('.', '/')}.class").is_file():
+        return
+    command = [str(java), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    command += ["-cp", f"{classes}{os.pathsep}{spark.jars}{os.sep}*", _LINKS, str(classes), spark.version]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode != 0:
+        raise BridgeError(
+            f"the bridge's needs of Spark {spark.version} cannot be listed:\n{done.stderr.strip()}"
+        )
 
 
 def _pack(classes: Path, resources: tuple[tuple[Path, str], ...], jar: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,17 +16,22 @@ from spark_sched.errors import BadInputError
 MIN_JAVA = 17
 
 _CORE_JAR = re.compile(r"spark-core_(\d+\.\d+)-(\d+\.\d+)\.(.+)\.jar")
+_PYSPARK_VERSION = re.compile(r"""^__version__[^=]*=\s*["']([^"']+)""", re.MULTILINE)
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 @dataclass(frozen=True)
 class SparkInstall:
-    """An unpacked Spark: its directory, version (``4.3.0``), line (``4.3``) and Scala line (``2.13``)."""
+    """An unpacked Spark: its directory, version (``4.3.0``), line (``4.3``) and Scala line (``2.13``).
+
+    ``source`` says what named the directory: an argument, ``SPARK_HOME`` or the installed pyspark.
+    """
 
     home: Path
     version: str
     line: str
     scala: str
+    source: str = "spark_home"
 
     @property
     def jars(self) -> Path:
@@ -55,7 +61,28 @@ def find_spark(spark_home: Path | None = None) -> SparkInstall:
             f"{source} is {str(home)!r}, which holds no jars/spark-core_*.jar: point SPARK_HOME at a whole "
             "Spark, or unset it to use the installed pyspark"
         )
-    return SparkInstall(home, f"{found[2]}.{found[3]}", found[2], found[1])
+    return SparkInstall(home, f"{found[2]}.{found[3]}", found[2], found[1], source)
+
+
+def pyspark_version() -> str | None:
+    """The version of the pyspark that this process imports, or has imported; None without one."""
+    if "pyspark" in sys.modules:
+        return str(sys.modules["pyspark"].__version__)
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None
+    found = _PYSPARK_VERSION.search(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
+    return found[1] if found else None
+
+
+def check_same_version(spark: SparkInstall) -> None:
+    """Raise BadInputError where pyspark of this Python would drive a JVM of another version."""
+    python_side = pyspark_version()
+    if python_side is not None and python_side != spark.version:
+        raise BadInputError(
+            f"{spark.source} is {str(spark.home)!r}, which is Spark {spark.version}, but pyspark of this "
+            f"Python is {python_side}: unset SPARK_HOME or install pyspark=={spark.version}"
+        )
 
 
 def find_java() -> Path:

@@ -6,16 +6,26 @@ from pathlib import Path
 
 import click
 
+from spark_sched.bridge import build, find_spark
+from spark_sched.bridge.attach import DOORS, Door, attached_properties
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
 from spark_sched.config import format_properties
 from spark_sched.files import write_whole
 
 _COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properties-file THIS-FILE …"
+_SPARK = "Compiled for Spark {version} at {home} ({source})."
 
 
 @click.command("conf")
 @click.option(
-    "--master", default=DEFAULT_MASTER, show_default=True, metavar="INNER", help="Inner master to run on."
+    "--master", default=DEFAULT_MASTER, show_default=True, metavar="INNER", help="Master to run on."
+)
+@click.option(
+    "--door",
+    type=click.Choice(DOORS),
+    default="plugin",
+    show_default=True,
+    help="Attach by a plugin and leave the master as it is, or by spark-sched: before the master.",
 )
 @click.option("--set", "assignments", multiple=True, metavar="K=V", help="Another property; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -26,13 +36,16 @@ _COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properti
     help="Write to this file instead of standard output.",
 )
 def command(
-    master: str, assignments: tuple[str, ...], as_json: bool, class_path: bool, out: Path | None
+    master: str, door: Door, assignments: tuple[str, ...], as_json: bool, class_path: bool, out: Path | None
 ) -> None:
     """Print the properties that run an application on INNER under spark_sched.
 
     INNER is local, local[N], local[*], local[N,F], local-cluster[executors,cores,memory_mb],
     spark://host:port[,host:port], yarn or k8s://https://host:port. If the bridge has not been compiled yet,
-    this compiles it first.
+    this compiles it first, for the Spark of SPARK_HOME, else for the installed pyspark.
+
+    With --door plugin a master that the program or spark-submit sets is attached, too. Other plugins belong
+    into the same list: --set spark.plugins=com.example.Plugin keeps them.
 
     spark-submit reads its properties file twice, so pass a file, not a pipe such as <(…) of bash.
 
@@ -43,17 +56,17 @@ def command(
       spark-sched conf --master spark://host:7077 --set spark.sched.reservation.isolation=0.9
       spark-submit --driver-class-path "$(spark-sched conf --class-path)" --properties-file my.conf app.py
     """
-    from spark_sched.bridge import build, conf
-
     if class_path:
         click.echo(build())
         return
     given = parse_assignments("--set", assignments)
     check_properties(given)
-    properties = conf(master, given)
+    spark = find_spark()
+    attached = attached_properties(master, given, spark, door)
+    comment = f"{_COMMENT}\n{_SPARK.format(version=spark.version, home=spark.home, source=spark.source)}"
     if out is not None:
-        write_whole(out, format_properties(properties, _COMMENT))
+        write_whole(out, format_properties(attached, comment))
     if as_json:
-        echo_json(properties)
+        echo_json(attached)
     elif out is None:
-        click.echo(format_properties(properties, _COMMENT), nl=False)
+        click.echo(format_properties(attached, comment), nl=False)

@@ -10,16 +10,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 import click
 from rich.console import Console
 
-from spark_sched.bridge import BridgeError, build, conf, find_java, find_spark
+from spark_sched.bridge import BridgeError, build, find_java, find_spark
+from spark_sched.bridge.attach import attached_properties
 from spark_sched.bridge.compiler import plan_build
-from spark_sched.bridge.spark import java_version
+from spark_sched.bridge.spark import check_same_version, java_version, pyspark_version
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
 from spark_sched.config import SCHEME, check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
@@ -100,16 +100,10 @@ def _python() -> Finding:
 
 def _spark() -> str:
     spark = plan_build().spark
-    try:
-        python_side = metadata.version("pyspark")
-    except metadata.PackageNotFoundError:
-        raise BadInputError("the Python package pyspark is missing: run `pip install pyspark`") from None
-    if python_side != spark.version:
-        raise BadInputError(
-            f"pyspark is {python_side} but SPARK_HOME holds Spark {spark.version}: unset SPARK_HOME or "
-            f"install pyspark=={spark.version}"
-        )
-    return f"{spark.version} at {spark.home}"
+    if pyspark_version() is None:
+        raise BadInputError("the Python package pyspark is missing: run `pip install pyspark`")
+    check_same_version(spark)
+    return f"{spark.version} at {spark.home} ({spark.source})"
 
 
 def _loopback() -> str:
@@ -141,7 +135,8 @@ def _job(properties: dict[str, str]) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="spark-sched-doctor-") as scratch:
         properties_file, report_file = Path(scratch) / "doctor.conf", Path(scratch) / "report.json"
         quiet = {"spark.ui.enabled": "false", "spark.pyspark.python": sys.executable}
-        properties_file.write_text(format_properties(conf(_JOB_MASTER, {**quiet, **ours})), encoding="utf-8")
+        attached = attached_properties(_JOB_MASTER, {**quiet, **ours}, spark)
+        properties_file.write_text(format_properties(attached), encoding="utf-8")
         submit = [str(spark.home / "bin" / "spark-submit"), "--properties-file", str(properties_file)]
         submit += [str(Path(__file__).with_name("_doctor_job.py")), str(report_file)]
         try:
@@ -153,21 +148,20 @@ def _job(properties: dict[str, str]) -> Iterator[Finding]:
             log = f"it did not end within {_JOB_TIMEOUT_S} s"
         if not report_file.exists():
             tail = "\n".join(log.strip().splitlines()[-_LOG_TAIL_LINES:])
-            yield Finding(
-                "job", "wrong", f"a job on spark-sched:{_JOB_MASTER} failed", f"its log ends:\n{tail}"
-            )
+            yield Finding("job", "wrong", f"a job on {_JOB_MASTER} failed", f"its log ends:\n{tail}")
             return
         report = json.loads(report_file.read_text())
     yield from _judge(report)
 
 
 def _judge(report: dict[str, int]) -> Iterator[Finding]:
-    where = f"spark-sched:{_JOB_MASTER}"
     if report["attached"] and report["right"]:
-        yield Finding("job", "ok", f"ran on {where}, {report['holds_total']} slots held across its stages")
+        held = f"{report['holds_total']} slots held across its stages"
+        yield Finding("job", "ok", f"ran on {_JOB_MASTER}, {held}")
     else:
         what = "ran, but on Spark's own scheduler" if report["right"] else "gave a wrong result"
-        yield Finding("job", "wrong", f"a job on {where} {what}", "report this with the output of --json")
+        remedy = "report this with the output of --json"
+        yield Finding("job", "wrong", f"a job on {_JOB_MASTER} {what}", remedy)
     if report["plans_accepted"]:
         yield Finding("planner", "ok", f"{report['plans_accepted']} plans applied")
     else:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlparse
 
 import click
 
-from spark_sched.bridge.attach import CLASS_PATH, MASTER, conf
+from spark_sched.bridge.attach import CLASS_PATH, DOORS, MASTER, Door, attached_properties, default_properties
 from spark_sched.bridge.spark import SparkInstall, find_spark
 from spark_sched.cli.child import run_child
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments
@@ -38,6 +38,7 @@ class SubmitArguments:
     properties_file: Path | None = None
     load_defaults: bool = False
     class_path: str | None = None
+    door: Door = "plugin"
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -75,6 +76,8 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
             split.properties_file = Path(value)
         elif option == "--driver-class-path":
             split.class_path = value
+        elif option == "--door":
+            split.door = _door(value)
         elif option == "--remote":
             raise BadInputError(
                 f"--remote is {value!r}, a running server: attach the scheduler when you start that server"
@@ -85,6 +88,13 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
         else:
             split.rest += [option, value]
     return split
+
+
+def _door(value: str) -> Door:
+    for door in DOORS:
+        if value == door:
+            return door
+    raise BadInputError(f"--door is {value!r} but must be one of {', '.join(DOORS)}")
 
 
 def _check_deploy_mode(source: str, mode: str) -> None:
@@ -113,8 +123,7 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
     """All properties of the run, with spark-submit's own precedence: options, then file, then defaults."""
     merged: dict[str, str] = {}
     if split.properties_file is None or split.load_defaults:
-        defaults = Path(os.environ.get("SPARK_CONF_DIR") or spark.home / "conf") / "spark-defaults.conf"
-        merged.update(read_properties(defaults) if defaults.is_file() else {})
+        merged.update(default_properties(spark))
     if split.properties_file is not None:
         merged.update(read_properties(split.properties_file))
     merged.update(split.settings)
@@ -124,7 +133,7 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
     merged.pop(MASTER, None)
     check_properties(merged)
     _check_deploy_mode(_DEPLOY_MODE, merged.get(_DEPLOY_MODE, "client"))
-    return conf(master, merged, spark_home=spark.home)
+    return attached_properties(master, merged, spark, split.door)
 
 
 def run_spark_submit(properties: Mapping[str, str], rest: Sequence[str], spark: SparkInstall) -> int:
@@ -155,9 +164,10 @@ def run_spark_submit(properties: Mapping[str, str], rest: Sequence[str], spark: 
 def command(context: click.Context, arguments: tuple[str, ...]) -> None:
     """Run spark-submit with the scheduler attached. All options of spark-submit are passed on.
 
-    --master is the inner master (default local[*]). --conf, --properties-file and spark-defaults.conf have
-    the same effect as for spark-submit; spark.sched.* settings in them are checked first. The exit status
-    is that of spark-submit.
+    --master is the master to run on (default local[*]). --conf, --properties-file and spark-defaults.conf
+    have the same effect as for spark-submit; spark.sched.* settings in them are checked first. --door plugin
+    (the default) attaches by a plugin and leaves the master as it is; --door master puts spark-sched: before
+    the master. The exit status is that of spark-submit.
 
     \b
     Examples:

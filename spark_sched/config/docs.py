@@ -21,9 +21,10 @@ the application with a message before any executor starts. Times are whole numbe
 
 ## The master
 
-`spark.master` is `spark-sched:` followed by the master to run on:
+The plugin `org.apache.spark.scheduler.sparksched.SchedPlugin` in `spark.plugins` attaches an application.
+`spark.master` is the master to run on:
 
-| inner master | runs on | tested |
+| master | runs on | tested |
 |---|---|---|
 | `local`, `local[N]`, `local[*]`, `local[N,F]`, `local[*,F]` | threads of the driver | yes |
 | `local-cluster[executors,cores,memory_mb]` | executor processes on this machine | yes |
@@ -31,7 +32,7 @@ the application with a message before any executor starts. Times are whole numbe
 | `yarn` | YARN | **not run**; the manager builds Spark's own backend |
 | `k8s://https://host:port` | Kubernetes | **not run**; the manager builds Spark's own backend |
 
-`spark-sched conf --master INNER` prints `spark.master` and the other properties that attach the scheduler.
+`spark-sched conf --master INNER` prints all properties that attach the scheduler.
 
 [Options of policies](policy-options.md), `spark.sched.policy.NAME.OPTION`, are on a separate page.
 

@@ -28,6 +28,8 @@ def attach(builder):
         "hosts": sorted(set(where.collect())),
         "attached": entry.attached(context._jsc.sc()),
         "counters": json.loads(entry.counters(context._jsc.sc())),
+        # Not the conf of Python's, which also has the system properties.
+        "plugins": context._jsc.sc().conf().get("spark.plugins", None),
         "argument": sys.argv[1:],
     }
     spark.stop()
@@ -40,6 +42,25 @@ EACH = (
     + """
 builders = (SparkSession.builder.config(map=spark_sched.conf(master)) for master in sys.argv[1:])
 print(json.dumps([attach(builder) for builder in builders]))
+"""
+)
+HARD_CODED = (
+    _PROGRAM
+    + """
+print(json.dumps([attach(SparkSession.builder.master("local[2]")) for _ in range(2)]))
+"""
+)
+# Of each of its arguments, a JSON object of properties: the report, or why the application was refused.
+EACH_OR_REFUSAL = (
+    _PROGRAM
+    + """
+def outcome(properties):
+    try:
+        return attach(SparkSession.builder.config(map=properties))
+    except Exception as error:
+        return str(error)
+
+print(json.dumps([outcome(json.loads(properties)) for properties in sys.argv[1:]]))
 """
 )
 SUMS = [[0, 166833], [1, 166167], [2, 166500]]

@@ -25,6 +25,7 @@ from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 
 import spark_sched
+from spark_sched.config import SCHEME
 from tests.integration import (
     eviction_scenarios,
     executor_scenarios,
@@ -66,7 +67,7 @@ MODULES: tuple[ModuleType, ...] = (
 
 @dataclass
 class Application:
-    """The one that runs now."""
+    """The one that runs now; attached if its master was declared with our prefix."""
 
     wanted: tuple[str, tuple[str, ...]]
     spark: SparkSession
@@ -74,10 +75,11 @@ class Application:
 
     @classmethod
     def start(cls, master: str, settings: tuple[str, ...]) -> Application:
+        inner = master.removeprefix(SCHEME)
         session = SparkSession.builder.config(
             map={
-                **spark_sched.conf(master.removeprefix("spark-sched:")),
-                "spark.master": master,
+                **spark_sched.conf(inner, door="plugin" if master.startswith(SCHEME) else "master"),
+                "spark.master": inner,
                 "spark.ui.enabled": "false",
                 "spark.log.level": "WARN",
                 # The status tracker that scenarios ask is to know of every task at once.

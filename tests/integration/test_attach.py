@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 
 import pytest
 
 from spark_sched.bridge import conf, find_spark
 from spark_sched.config import format_properties, read_properties
-from tests.integration.attached import EACH, assert_attached, last_line
+from tests.integration.attached import (
+    EACH,
+    EACH_OR_REFUSAL,
+    HARD_CODED,
+    SUMS,
+    assert_attached,
+    last_line,
+)
+from tests.integration.doctored import bridge_for, spark_with_renamed
 
 pytestmark = pytest.mark.integration
 
@@ -24,6 +34,7 @@ for properties in json.loads(sys.argv[1]):
         print("REFUSED", str(error).replace("\\n", " "), flush=True)
 SparkSession.builder.getOrCreate()
 """
+_PLUGIN = "org.apache.spark.scheduler.sparksched.SchedPlugin"
 _MASTERS = ["local[2]", "local[*]", "local[2,0]", "local-cluster[2,1,1024]"]
 _QUIET = {"spark.ui.enabled": "false"}
 
@@ -50,6 +61,88 @@ def test_a_ready_properties_file_with_plain_spark_submit(run, program, root):
     properties = root / "conf" / "local-cluster.conf"
     outcome = run("spark-submit", "--properties-file", properties, "--driver-class-path", class_path, program)
     assert_attached(last_line(outcome))
+
+
+def test_a_program_that_names_its_master_is_attached_each_time_by_a_jar_of_the_application(run, tmp_path):
+    script = tmp_path / "app.py"
+    script.write_text(HARD_CODED)
+    class_path = run("spark-sched", "conf", "--class-path").stdout.strip()
+    plugin = ("--jars", class_path, "--conf", f"spark.plugins={_PLUGIN}")
+    planner = ("--conf", f"spark.sched.planner.python={sys.executable}", "--conf", "spark.ui.enabled=false")
+    reports = last_line(run("spark-submit", *plugin, *planner, script))
+    assert len(reports) == 2
+    for report in reports:
+        assert_attached(report)
+
+
+def test_a_connect_server_that_is_a_plugin_too_starts_beside_ours(run, program, tmp_path):
+    connect = "org.apache.spark.sql.connect.SparkConnectPlugin"
+    settings = {**_QUIET, "spark.plugins": connect, "spark.connect.grpc.binding.port": "0"}
+    properties = tmp_path / "sched.conf"
+    properties.write_text(format_properties(conf("local[2]", settings)))
+    outcome = run("spark-submit", "--properties-file", properties, program)
+    report = last_line(outcome)
+    assert_attached(report)
+    assert report["plugins"] == connect
+    assert re.search(r"Successfully started service '\S*SparkConnectService\S*' on port", outcome.stderr)
+
+
+def test_the_pyspark_shell_is_attached(run, tmp_path):
+    properties = tmp_path / "sched.conf"
+    properties.write_text(format_properties(conf("local[2]", _QUIET)))
+    entry = "sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched"
+    asked = f"print('ATTACHED', {entry}.attached(sc._jsc.sc()))\n"
+    interactive = {"PYSPARK_DRIVER_PYTHON_OPTS": "-i"}  # else Python starts no shell where nobody types
+    outcome = run("pyspark", "--properties-file", properties, typed=asked, environment=interactive)
+    assert "ATTACHED True" in outcome.stdout, outcome.output[-3000:]
+
+
+@pytest.mark.slow
+def test_spark_sql_is_attached(run, tmp_path):
+    properties = tmp_path / "sched.conf"
+    # In this mode the scheduler logs at the application's end what it would have done.
+    properties.write_text(format_properties(conf("local[2]", {**_QUIET, "spark.sched.mode": "shadow"})))
+    query = "SELECT sum(id), count(*) FROM range(0, 100, 1, 4)"
+    outcome = run("spark-sql", "--properties-file", properties, "-e", query)
+    assert "4950\t100" in outcome.stdout, outcome.output[-3000:]
+    assert "spark_sched shadow report" in outcome.stderr
+
+
+# Why a bridge does not fit. Then Spark's own scheduler runs the application; with the prefix, none does.
+_UNFIT = {
+    "a Spark without a method that the bridge overrides": (
+        "its bridge uses org.apache.spark.scheduler.TaskSchedulerImpl.createTaskSetManager of Spark"
+    ),
+    "a bridge for another line of Spark": "its bridge is compiled for Spark 3.4.9 and this is Spark ",
+}
+
+
+@pytest.mark.parametrize("unfit", _UNFIT)
+def test_a_bridge_that_does_not_fit_leaves_the_application_to_spark(run, tmp_path, unfit):
+    script = tmp_path / "app.py"
+    script.write_text(EACH_OR_REFUSAL)
+    properties = conf("local[2]", _QUIET)
+    bridge = properties["spark.driver.extraClassPath"]
+    if unfit.startswith("a Spark"):
+        spark = spark_with_renamed(
+            "org/apache/spark/scheduler/TaskSchedulerImpl", "createTaskSetManager", tmp_path / "doctored.jar"
+        )
+        unfit_path = f"{spark}{os.pathsep}{bridge}"
+    else:
+        unfit_path = str(bridge_for("3.4.9", bridge, tmp_path / "doctored.jar"))
+    properties["spark.driver.extraClassPath"] = unfit_path
+    by_master = {**properties, "spark.master": "spark-sched:local[2]"}
+    tried = (json.dumps(each) for each in (properties, by_master, properties))
+    outcome = run(sys.executable, script, *tried)
+    first, refusal, last = last_line(outcome)
+    for report in (first, last):
+        assert report["sums"] == SUMS
+        assert report["attached"] is False
+        assert report["plugins"] is None
+    assert f"spark_sched cannot attach: {_UNFIT[unfit]}" in refusal
+    said = [line for line in outcome.stderr.splitlines() if "spark_sched is not attached" in line]
+    assert len(said) == 2
+    assert all(_UNFIT[unfit] in line for line in said)
 
 
 def test_a_program_of_the_jvm_that_fails_before_it_stops_its_context_ends(run, tmp_path):
@@ -117,6 +210,8 @@ def test_spark_sched_submit_refuses(run, program, tmp_path, properties, sentence
 def test_the_jvm_refuses_what_python_did_not_see_and_what_would_wait_without_end(run, tmp_path):
     (started, sentence), *others = [case.values for case in _WRONG]
     tried = [({**conf("local[2]"), **properties}, expected) for properties, expected in others]
+    for door in ("spark-sched:yarn", "spark-sched:k8s://https://host:443"):
+        tried.append(({**conf("local[2]"), "spark.master": door}, f"spark.plugins to {_PLUGIN}"))
     tried += [(conf(master, properties), expected) for master, properties, expected in _WITHOUT_END]
     script, wrong = tmp_path / "app.py", tmp_path / "wrong.conf"
     script.write_text(_REFUSED)
@@ -153,6 +248,6 @@ def test_every_ready_properties_file_attaches_and_is_valid(root):
     assert {path.stem for path in files} == {"local", "local-cluster", "standalone"}
     for path in files:
         properties = read_properties(path)
-        wrapped = properties.pop("spark.master")
-        assert wrapped.startswith("spark-sched:")
-        assert conf(wrapped, properties)["spark.master"] == wrapped
+        master = properties.pop("spark.master")
+        assert properties["spark.plugins"] == _PLUGIN
+        assert conf(master, properties)["spark.master"] == master

@@ -57,10 +57,11 @@ def conf_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def conf_dir_in(folder: Path) -> Path:
-    """A SPARK_CONF_DIR for both: it names the bridge, and the programs name the master."""
+    """A SPARK_CONF_DIR for both: it names the bridge, and the programs name the master, which attaches."""
     # No program looks at its pages, and 200 tasks for each shuffle of ten rows take minutes.
     quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"}
-    (folder / "spark-defaults.conf").write_text(format_properties(conf(STOCK, quick)), encoding="utf-8")
+    defaults = {**conf(OURS, quick, door="master"), "spark.master": STOCK}
+    (folder / "spark-defaults.conf").write_text(format_properties(defaults), encoding="utf-8")
     return folder
 
 

@@ -201,7 +201,7 @@ def test_marks_come_back_after_an_exception_too():
 
 def test_stock_spark_is_told_once_that_marks_do_nothing():
     context = StockContext()
-    with pytest.warns(SparkSchedWarning, match=r"set spark.master to spark-sched:local\[2\]") as warned:
+    with pytest.warns(SparkSchedWarning, match="with the properties of `spark-sched conf`") as warned:
         for _ in range(3):
             with job(context, "a"):
                 pass

@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
+from spark_sched.api.attached import scheduler_of
 from spark_sched.policies import JobPlan, PilotSet, Plan
 from spark_sched.workloads.background import BackgroundJob
 from spark_sched.workloads.programs import PROGRAMS
@@ -279,11 +280,11 @@ def _await_tasks(spark: SparkSession, foreground: threading.Thread) -> None:
 
 def _counters(spark: SparkSession) -> dict[str, float]:
     """The scheduler's counters; empty under the stock scheduler."""
-    if not str(spark.sparkContext.master).startswith("spark-sched:"):
+    scheduler = scheduler_of(spark.sparkContext)
+    if scheduler is None:
         return {}
-    jvm: Any = spark.sparkContext._jvm
-    text = jvm.org.apache.spark.scheduler.sparksched.SparkSched.counters(spark.sparkContext._jsc.sc())
-    numbers: dict[str, float] = json.loads(text)
+    jvm_context: Any = spark.sparkContext._jsc
+    numbers: dict[str, float] = json.loads(scheduler.counters(jvm_context.sc()))
     return numbers
 
 

@@ -19,7 +19,7 @@ from spark_sched.config import parse_properties
 def spark_sched(monkeypatch, tmp_path):
     jar = tmp_path / "bridge.jar"
     monkeypatch.setattr("spark_sched.bridge.attach.build", lambda spark_home=None: jar)
-    monkeypatch.setattr("spark_sched.bridge.build", lambda spark_home=None: jar)
+    monkeypatch.setattr("spark_sched.cli.conf.build", lambda spark_home=None: jar)
 
     def call(*arguments: str):
         return CliRunner().invoke(app, arguments, prog_name="spark-sched", catch_exceptions=False)
@@ -55,20 +55,34 @@ def test_conf_prints_properties_that_java_reads(spark_sched):
     result = spark_sched("conf", "--master", "local[2]", "--set", "spark.app.name=a = b\\c")
     assert result.exit_code == 0
     properties = parse_properties(result.stdout)
-    assert properties["spark.master"] == "spark-sched:local[2]"
+    assert properties["spark.master"] == "local[2]"
+    assert properties["spark.plugins"] == "org.apache.spark.scheduler.sparksched.SchedPlugin"
     assert properties["spark.app.name"] == "a = b\\c"
     assert properties["spark.sched.planner.python"] == sys.executable
 
 
 def test_conf_json_is_one_document(spark_sched):
     document = json.loads(spark_sched("conf", "--json").stdout)
-    assert document["spark.master"] == "spark-sched:local[*]"
+    assert document["spark.master"] == "local[*]"
+
+
+def test_conf_by_the_door_master_wraps_it(spark_sched):
+    properties = parse_properties(spark_sched("conf", "--door", "master").stdout)
+    assert properties["spark.master"] == "spark-sched:local[*]"
+    assert "spark.plugins" not in properties
+
+
+def test_conf_says_for_which_spark(spark_sched, tmp_path, monkeypatch):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").write_bytes(b"")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert f"# Compiled for Spark 4.0.1 at {tmp_path} (SPARK_HOME)." in spark_sched("conf").stdout
 
 
 def test_conf_out_writes_the_file_and_nothing_else(spark_sched, tmp_path):
     target = tmp_path / "sched.conf"
     assert spark_sched("conf", "--out", str(target)).stdout == ""
-    assert parse_properties(target.read_text())["spark.master"] == "spark-sched:local[*]"
+    assert parse_properties(target.read_text())["spark.master"] == "local[*]"
     assert os.listdir(tmp_path) == ["sched.conf"]
 
 
@@ -89,6 +103,8 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
             ["conf", "--set", "spark.sched.planner.policy=fifoo"], "did you mean 'fifo'?", id="a wrong policy"
         ),
         pytest.param(["conf", "--out", "/nowhere/x.conf"], "cannot be written", id="no such folder"),
+        pytest.param(["conf", "--master", "yarn", "--door", "master"], "the door 'plugin'", id="yarn's door"),
+        pytest.param(["submit", "--door", "x", "spark-internal"], "must be one of plugin, master", id="door"),
         pytest.param(["conf", "--mastr", "x"], "No such option", id="a wrong option"),
         pytest.param(["--nonsense"], "No such option", id="a wrong option before the command"),
         pytest.param(["trace", "generate"], "needs a command: give one of e2e, ", id="a group alone"),

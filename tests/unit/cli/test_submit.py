@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_sched.bridge.attach import PLUGIN
 from spark_sched.bridge.spark import SparkInstall
 from spark_sched.cli import submit
 from spark_sched.config import parse_properties
@@ -72,12 +73,17 @@ def test_what_is_not_a_file_of_this_machine_is_left_to_spark_submit(elsewhere):
 
 
 @pytest.mark.parametrize("written", [["--master", "local[2]"], ["--master=local[2]"]], ids=" ".join)
-def test_the_master_is_taken_and_wrapped(spark, written):
-    assert _properties(spark, *written, "app.py")["spark.master"] == "spark-sched:local[2]"
+def test_the_master_is_taken_and_attached_by_either_door(spark, written):
+    properties = _properties(spark, *written, "app.py")
+    assert properties["spark.master"] == "local[2]"
+    assert properties["spark.plugins"] == PLUGIN
+    by_master = _properties(spark, "--door", "master", *written, "app.py")
+    assert by_master["spark.master"] == "spark-sched:local[2]"
+    assert "spark.plugins" not in by_master
 
 
 def test_without_a_master_all_cores_of_this_machine_are_used(spark):
-    assert _properties(spark, "app.py")["spark.master"] == "spark-sched:local[*]"
+    assert _properties(spark, "app.py")["spark.master"] == "local[*]"
 
 
 def test_options_win_over_the_file_and_the_file_over_the_defaults(spark, tmp_path):
@@ -87,7 +93,7 @@ def test_options_win_over_the_file_and_the_file_over_the_defaults(spark, tmp_pat
     file_option = ["--properties-file", str(given)]
     properties = _properties(spark, *file_option, "--load-spark-defaults", "-c", "spark.c=3", "app.py")
     assert [properties[f"spark.{name}"] for name in "abc"] == ["1", "2", "3"]
-    assert properties["spark.master"] == "spark-sched:local[3]"
+    assert properties["spark.master"] == "local[3]"
     # As with spark-submit, a file of one's own replaces the defaults unless both are asked for.
     assert "spark.a" not in _properties(spark, *file_option, "app.py")
     assert _properties(spark, "app.py")["spark.a"] == "1"
@@ -97,6 +103,11 @@ def test_own_class_paths_are_kept_after_the_bridge(spark):
     for own in (["--driver-class-path", "/x.jar"], ["--conf", "spark.driver.extraClassPath=/x.jar"]):
         properties = _properties(spark, *own, "app.py")
         assert properties["spark.driver.extraClassPath"] == f"/bridge.jar{os.pathsep}/x.jar"
+
+
+def test_own_plugins_are_kept_before_ours(spark):
+    properties = _properties(spark, "--conf", "spark.plugins=a.B", "app.py")
+    assert properties["spark.plugins"] == f"a.B,{PLUGIN}"
 
 
 def test_spark_submit_gets_a_private_file_that_is_gone_afterwards(spark):
@@ -109,7 +120,7 @@ def test_spark_submit_gets_a_private_file_that_is_gone_afterwards(spark):
     assert mode == "0o600"
     assert python == sys.executable
     assert call.split("\0") == ["--properties-file", path, "app.py", "a b"]
-    assert parse_properties("\n".join(content))["spark.master"] == "spark-sched:local[*]"
+    assert parse_properties("\n".join(content))["spark.master"] == "local[*]"
 
 
 def test_executors_elsewhere_keep_their_own_python(spark):

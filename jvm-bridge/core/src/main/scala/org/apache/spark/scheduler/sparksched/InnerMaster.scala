@@ -14,7 +14,8 @@ private[sparksched] object InnerMaster {
   final case class Standalone(urls: Array[String]) extends InnerMaster
   final case class Other(url: String) extends InnerMaster
 
-  val Prefix = "spark-sched:"
+  // A constant of the language: who compares with it initialises nothing here.
+  final val Prefix = "spark-sched:"
 
   private val LocalN: Regex = """local\[\s*([0-9]+|\*)\s*\]""".r
   private val LocalNF: Regex = """local\[\s*([0-9]+|\*)\s*,\s*([0-9]+)\s*\]""".r

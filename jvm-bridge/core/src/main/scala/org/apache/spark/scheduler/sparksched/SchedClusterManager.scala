@@ -4,7 +4,7 @@ import java.util.ServiceLoader
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.{SparkContext, SparkException}
+import org.apache.spark.{SPARK_VERSION, SparkContext, SparkException}
 import org.apache.spark.deploy.LocalSparkCluster
 import org.apache.spark.internal.config
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileManager, ResourceUtils}
@@ -14,19 +14,22 @@ import org.apache.spark.scheduler.local.LocalSchedulerBackend
 import org.apache.spark.util.Utils
 import schedcore.{BadSetting, Settings}
 
-/** Spark's way in for other schedulers: `spark.master=spark-sched:<inner master>`. */
+/** Spark's way in for other schedulers: `spark.master=spark-sched:<inner master>`, as set by [[SchedPlugin]] or the user. */
 private[spark] final class SchedClusterManager extends ExternalClusterManager {
 
   override def canCreate(masterURL: String): Boolean = masterURL.startsWith(InnerMaster.Prefix)
 
   override def createTaskScheduler(context: SparkContext, masterURL: String): TaskScheduler = {
+    val byPlugin = SchedPlugin.attaches(context)
+    if (!byPlugin) checkFits(masterURL)
     val settings =
       try Settings.from(context.conf.getAll.toMap)
       catch { case bad: BadSetting => throw new SparkException(bad.getMessage) }
     // Only the planner needs it: what stays in the configuration reaches executors, and every user of the application.
     context.conf.remove(Settings.HistoryPassword.name)
     val master = inner(masterURL)
-    becomeInner(context, masterURL.stripPrefix(InnerMaster.Prefix))
+    context.conf.set("spark.master", masterURL.stripPrefix(InnerMaster.Prefix))
+    if (!byPlugin) makeProfilesAgain(context)
     checkAsStock(context, master)
     master match {
       case InnerMaster.Local(_, maxFailures) => new SchedTaskScheduler(context, maxFailures, true, settings)
@@ -45,16 +48,27 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     }
   }
 
+  /** What the plugin has checked, or makes possible. Without the plugin there is no way back to Spark's own scheduler. */
+  private def checkFits(masterURL: String): Unit = {
+    SparkLinks.refusal(SPARK_VERSION).foreach(refusal => throw new SparkException(s"spark_sched cannot attach: $refusal"))
+    inner(masterURL) match {
+      case InnerMaster.Other(url) => throw new SparkException(
+        s"The master is '$masterURL', for which spark-submit skips what '$url' needs: set spark.master to '$url' and " +
+          s"spark.plugins to ${classOf[SchedPlugin].getName}.")
+      case _ =>
+    }
+  }
+
   override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
     scheduler.asInstanceOf[TaskSchedulerImpl].initialize(backend)
 
   /**
    * From here on the application has the inner master in Spark's eyes. Much of Spark asks what the master is: local
    * broadcasts, dynamic allocation, and whether executors take one core or all cores of a worker by default. The last
-   * was decided before we were asked, so the manager that decided it is replaced.
+   * was decided with our prefix before we were asked, unless the plugin has set it, so the manager that decided it is
+   * replaced.
    */
-  private def becomeInner(context: SparkContext, inner: String): Unit = {
-    context.conf.set("spark.master", inner)
+  private def makeProfilesAgain(context: SparkContext): Unit = {
     ResourceProfile.clearDefaultProfile()
     val manager = new ResourceProfileManager(context.conf, context.listenerBus)
     val field = classOf[SparkContext].getDeclaredField("_resourceProfileManager")
@@ -77,7 +91,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     ResourceUtils.warnOnWastedResources(context.resourceProfileManager.defaultResourceProfile, conf, Some(coresPerExecutor))
   }
 
-  /** spark-submit checks this where the master is YARN; ours it takes for a standalone cluster. */
+  /** spark-submit checks this; a program that chooses its master itself has not gone through that check. */
   private def checkYarnIsConfigured(): Unit = {
     def onClassPath = Utils.getContextOrSparkClassLoader.getResource("yarn-site.xml") != null
     if (!Seq("HADOOP_CONF_DIR", "YARN_CONF_DIR").exists(sys.env.contains) && !onClassPath) throw new SparkException(
