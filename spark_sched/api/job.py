@@ -68,25 +68,23 @@ def job(
     threads inside the block as ``pyspark.InheritableThread``, or wrap what they run, or their pool, in
     `propagate`, so that their work belongs to the job. If no Spark job ran under the mark when the block
     ends, an `UnusedMarkWarning` says so, once for each name. On Spark's own scheduler marks have no effect,
-    and one warning says so. A Spark Connect client does not know whether work had the mark. There the end of
-    a block runs one statement, ``SET spark.sched.job.id``, whose tag tells the driver that the block is over.
+    and one warning says so. A Spark Connect client cannot know whether work had the mark; the end of a block
+    runs one statement there, ``SET spark.sched.job.id``, whose tag tells the driver.
 
     Spark's own pages show the name: as description and job group unless the program has set these, and as the
-    job tag ``sched-job:NAME``, by which ``SparkContext.cancelJobsWithTag`` finds the job. Commas, which end a
-    tag, are underscores there.
+    job tag ``sched-job:NAME`` (commas as underscores), for ``SparkContext.cancelJobsWithTag``.
 
     Args:
         spark: the session or context. A Spark Connect session sends the marks as tags.
-        name: the program. The planner learns from earlier jobs of the same name. Of it, as of ``user`` and
-            ``job_class``, at most 256 characters count: a longer one is shortened, with a warning.
+        name: the program. The planner learns from earlier jobs of the same name. Like ``user`` and
+            ``job_class`` it is shortened to 256 characters, with a warning.
         priority: the higher one wins; unmarked work has 0.
         deadline: when the job must end: a length of time from its first stage (``"15 min"``, ``"1h30m"``, a
-            ``timedelta`` or seconds, above 0), for each micro-batch of a stream from its own, or a moment in
-            the future (a ``datetime`` or an ISO time, which is local without a zone), at most ten years
-            ahead.
+            ``timedelta`` or seconds, above 0), for each micro-batch of a stream from its own; or a moment at
+            most ten years ahead (a ``datetime`` or an ISO time, which is local without a zone).
         isolation: the isolation level P from 0 to 1; by default the application's
             ``spark.sched.reservation.isolation``.
-        user: the owner of the job, for policies that distinguish users.
+        user: the owner of the job. Forecasts by name rest on the owner's own earlier jobs.
         job_class: the class of the job, for policies that distinguish classes.
         copies: ``"never"`` if tasks write outside Spark's commit protocol: no task is copied or evicted.
             ``"auto"`` also allows both for the micro-batches of a stream, which are exempt by default.

@@ -203,11 +203,12 @@ def xxh32(rows: npt.NDArray[np.uint8]) -> _Words:
         hashes = hashes + np.uint32(size)
         at = whole
         while at + 4 <= size:
-            word = np.ascontiguousarray(rows[:, at : at + 4]).view("<u4")[:, 0]
+            word: _Words = np.ascontiguousarray(rows[:, at : at + 4]).view("<u4")[:, 0]
             hashes = _rotated(hashes + word * _P3, 17) * _P4
             at += 4
         for place in range(at, size):
-            hashes = _rotated(hashes + rows[:, place].astype(np.uint32) * _P5, 11) * _P1
+            byte: _Words = rows[:, place].astype(np.uint32)
+            hashes = _rotated(hashes + byte * _P5, 11) * _P1
         hashes = (hashes ^ (hashes >> np.uint32(15))) * _P2
         hashes = (hashes ^ (hashes >> np.uint32(13))) * _P3
         last: _Words = hashes ^ (hashes >> np.uint32(16))

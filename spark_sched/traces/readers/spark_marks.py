@@ -131,11 +131,7 @@ def mark_of(
     job_id, name = called.get("id"), called.get("name")
 
     # 3. Which job that makes it, the most specific first.
-    query, number = (
-        None if (value := properties.get(key)) is None else bounded(str(value))
-        for key in ("sql.streaming.queryId", "streaming.sql.batchId")
-    )
-    batch = f"stream-{query}-{number}" if None not in (query, number) else None
+    query, batch = _micro_batch(properties)
     new = _marks_of_callback(batch, properties, own, origin.inherited)
     # A callback that sets a name alone leaves the id of the block in which the query began.
     job_id = None if new and "id" not in new else job_id
@@ -154,6 +150,15 @@ def mark_of(
     else:
         key = f"spark-{spark_job}"
     return Marked(key, name, known or own.get("user"), known, {**settings, **own}, execution)
+
+
+def _micro_batch(properties: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The streaming query that a Spark job belongs to, and the key of its micro-batch."""
+    query, number = (
+        None if (value := properties.get(key)) is None else bounded(str(value))
+        for key in ("sql.streaming.queryId", "streaming.sql.batchId")
+    )
+    return query, f"stream-{query}-{number}" if None not in (query, number) else None
 
 
 def _scope(user: str) -> str:

@@ -17,7 +17,7 @@ final case class HeldIdle(user: String, name: String, jobs: Long, heldMs: Long, 
  * Sums over jobs that ended, by user and job name. They never lose anything: beyond `most` rows the one that nothing was
  * added to for longest goes into a row of everybody else, which names nobody. Used under its owner's lock only.
  */
-final class HeldIdleSums(most: Int) {
+final class HeldIdleSums(most: Int = 1000) {
   private val rows = mutable.LinkedHashMap.empty[(String, String), HeldIdle]
   private var others = HeldIdle("", "", 0L, 0L, 0L)
 

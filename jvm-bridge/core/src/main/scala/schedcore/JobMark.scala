@@ -35,6 +35,13 @@ final case class JobMark(
   /** With its deadline, if any, moved by this time. */
   def laterBy(ms: Long): JobMark = copy(deadlineMs = deadlineMs.map(_ + ms))
 
+  /**
+   * Whether nobody reports that the job ended: it is inferred some time after its last activity, from a job that is idle or
+   * from a SQL session that has dropped the mark.
+   */
+  def endIsInferred(outcome: String): Boolean =
+    outcome == "idle" || (!endsByCall && (grouping == JobMark.ByMark || grouping == JobMark.ByGroup))
+
   /** Whether its owner gave it this id; the key has the user, too, or the session, where the id is theirs. */
   def hasId(id: String): Boolean =
     (Seq("") ++ user.map(JobMark.ofUser) ++ session.map(JobMark.ofSession)).exists(whose => key == JobMark.keyOf(whose + id))

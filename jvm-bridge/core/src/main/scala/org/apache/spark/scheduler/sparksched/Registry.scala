@@ -26,17 +26,14 @@ private[sparksched] final class Registry(
   private val sparkJobs = new SparkJobs
   private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
-  // Marks whose block is over. A thread that the block started may still submit work under them.
-  private val overMarks = mutable.LinkedHashSet.empty[String]
-  // Ids of marks that stages had, and whose blocks are not over; a micro-batch has its stream's, and another key.
-  private val usedMarks = mutable.LinkedHashSet.empty[String]
+  private val blocks = new MarkedBlocks
   // The newest job of each series.
   private val newest = mutable.HashMap.empty[String, String]
   /** Whom servers know the users of sessions to be. */
   val users = new SessionUsers
   private val sqlMarks = new SqlMarks
   private val orders = new Orders(settings.mode)
-  private val heldIdle = new HeldIdleSums(Registry.MostOwners)
+  private val heldIdle = new HeldIdleSums
   private val crowds = new JobCrowds(settings.jobsPerUser)
   private var arrivals = 0
   /** What happened to each job, for people. */
@@ -84,8 +81,8 @@ private[sparksched] final class Registry(
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     mark.session.foreach(sqlMarks.ran(_, mark.key))
     warnings.log(mark)
-    property(JobMark.Prefix + "id").foreach(id => used(PlainText.bounded(id)))
-    if (overMarks(mark.key)) close(job, "ended", nowMs)
+    property(JobMark.Prefix + "id").foreach(blocks.stageStarted)
+    if (blocks.isOver(mark.key)) close(job, "ended", nowMs)
     if (job.pool != pool) {
       job.pool = pool
       applyRule(job, plans, nowMs)
@@ -185,17 +182,9 @@ private[sparksched] final class Registry(
 
   /** The owner of a mark says that its block is over. @return whether any stage had it */
   def markEnded(id: String, nowMs: Long): Boolean = {
-    val key = JobMark.keyOf(PlainText.bounded(id))
-    overMarks += key
-    if (overMarks.size > Registry.MostOverMarks) overMarks -= overMarks.head
-    jobEnded(key, "ended", nowMs)
-    usedMarks.remove(PlainText.bounded(id))
-  }
-
-  private def used(id: String): Unit = {
-    usedMarks -= id // The latest are kept: nobody ends marks that SQL sets.
-    usedMarks += id
-    if (usedMarks.size > Registry.MostOverMarks) usedMarks -= usedMarks.head
+    val had = blocks.ended(id)
+    jobEnded(JobMark.keyOf(PlainText.bounded(id)), "ended", nowMs)
+    had
   }
 
   /** Ends the newest job of the series: the series ended, or its next job starts. */
@@ -254,7 +243,7 @@ private[sparksched] final class Registry(
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
     sparkJobs.forget(job.actions.sparkJobs)
     heldIdle.add(heldIdleOf(job, nowMs))
-    val endedMs = if (Registry.endUntold(job.mark, outcome)) job.lastActiveMs else nowMs
+    val endedMs = if (job.mark.endIsInferred(outcome)) job.lastActiveMs else nowMs
     val last = facts(job, Nil, nowMs, Some(endedMs)).copy(outcome = Some(job.actions.outcome(outcome)), heldSlots = 0)
     stories.ended(last, nowMs)
     classes.over(last)
@@ -448,19 +437,4 @@ private[sparksched] final class Registry(
     if (ledger.isActive(stage.stage)) ledger.doneTasks(stage.stage).toSeq.sorted
     else if (job.givenUp(stage.stage)) Nil
     else 0 until stage.tasks
-}
-
-private[sparksched] object Registry {
-  /**
-   * Whether nobody says when the job ends: that it is over is seen some time after its last activity, by a job that has been idle
-   * or by a SQL session that has dropped the mark.
-   */
-  private def endUntold(mark: JobMark, outcome: String): Boolean =
-    outcome == "idle" || (!mark.endsByCall && (mark.grouping == JobMark.ByMark || mark.grouping == JobMark.ByGroup))
-
-  /** Far more than blocks end while a thread that one of them started can still be about to submit work. */
-  private val MostOverMarks = 10000
-
-  /** Users and job names whose idle-held slot time is counted separately. */
-  private val MostOwners = 1000
 }

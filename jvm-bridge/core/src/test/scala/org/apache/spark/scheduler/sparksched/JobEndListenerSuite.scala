@@ -1,22 +1,12 @@
-package org.apache.spark.sql.hive.thriftserver.ui {
-  import org.apache.spark.scheduler.SparkListenerEvent
+package org.apache.spark.scheduler.sparksched
 
-  /** Has the name of an event of the Thrift server's, of another Spark's than this one. */
-  final class SparkListenerThriftServerOperationStart(thrown: Error) extends SparkListenerEvent with Product {
-    override def productArity: Int = throw thrown
-    override def productElement(n: Int): Any = throw thrown
-    override def canEqual(that: Any): Boolean = false
-  }
-}
+import org.scalatest.funsuite.AnyFunSuite
 
-package org.apache.spark.scheduler.sparksched {
-  import org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart
-  import org.scalatest.funsuite.AnyFunSuite
-
-  final class JobEndListenerSuite extends AnyFunSuite {
-    for (thrown <- Seq(new NoSuchMethodError("a test"), new StackOverflowError))
-      test(s"the listener bus, and with it the application, survives an event that cannot be read for ${thrown.getClass.getSimpleName}") {
-        new JobEndListener(null).onOtherEvent(new SparkListenerThriftServerOperationStart(thrown))
-      }
+final class JobEndListenerSuite extends AnyFunSuite {
+  test("the user of a server's job group is known by the names of its event's fields") {
+    final case class Start(id: String, sessionId: String, statement: String, groupId: String, startTime: Long, userName: String)
+    assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "carol")) === Some("g" -> "carol"))
+    assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "UNKNOWN")) === None)
+    assert(JobEndListener.userOfGroup("else") === None)
   }
 }

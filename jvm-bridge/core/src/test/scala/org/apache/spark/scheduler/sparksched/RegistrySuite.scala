@@ -444,14 +444,4 @@ final class RegistrySuite extends AnyFunSuite {
     }
     assert(!w.ended.contains(alices) && w.registry.arrival(alices) === 1)
   }
-
-  test("the user of a server's job group is known by the names of its event's fields") {
-    final case class Start(id: String, sessionId: String, statement: String, groupId: String, startTime: Long, userName: String)
-    assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "carol")) === Some("g" -> "carol"))
-    assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "UNKNOWN")) === None)
-    assert(JobEndListener.userOfGroup("else") === None)
-    val w = new World
-    w.registry.users.groupStarted("g", "carol")
-    assert(w.registry.users.ofGroup("g") === Some("carol") && w.registry.users.ofGroup("h") === None)
-  }
 }
