@@ -38,8 +38,8 @@ class Runs:
         self.load = self.history.runs.load
         self.close = self.history.close
 
-    def save(self, name: str, run: EarlierRun, limit: int) -> None:
-        self.history.runs.save(name, run, limit)
+    def save(self, name: str, run: EarlierRun, limit: int, user: str | None = None) -> None:
+        self.history.runs.save(name, run, limit, user)
         self.history.seal()
 
 

@@ -95,8 +95,9 @@ def test_every_event_log_is_read_without_a_bad_row(data):
     reader = open_trace(data / "spark_eventlogs")
     trace = reader.read()
     assert reader.report.bad_rows == 0
-    assert trace.jobs.num_rows == 311
-    assert len(set(trace.jobs["source_id"].to_pylist())) == 311
+    # Broadcasts of Spark 3.1 are part of their queries, and tails of logs have jobs of their own.
+    assert trace.jobs.num_rows == 310
+    assert len(set(trace.jobs["source_id"].to_pylist())) == 310
     assert {"3.5.3", "4.1.0"} <= set(reader.meta.parameters["spark_versions"])
     parents = trace.stages["parents"].to_pylist()
     assert all(p < i for ps, i in zip(parents, trace.stages["stage"].to_pylist(), strict=True) for p in ps)
