@@ -7,6 +7,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import org.apache.spark.scheduler.sparksched.SparkSched
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic
@@ -15,12 +16,16 @@ import schedcore.{JobMark, MarkSources}
 
 /**
  * Sees each SQL session, and each plan that it analyses, in the thread that analyses it. Changes no plan. Spark finds it by
- * its service file, in all sessions of applications with the bridge on their class path.
+ * its service file, in all sessions of applications with the bridge on their class path; also in those that the bridge does
+ * not fit and leaves to Spark's own scheduler. There it does nothing.
  */
 final class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = extensions.injectCheckRule { session =>
-    SeenSessions.add(session)
-    plan => SeenSessions.analysed(session, plan)
+    if (!SparkSched.attached(session.sparkContext)) _ => ()
+    else {
+      SeenSessions.add(session)
+      plan => SeenSessions.analysed(session, plan)
+    }
   }
 }
 

@@ -14,7 +14,8 @@ import schedcore.{JobMark, Origin, SessionUsers}
 /** Whose Spark jobs are whose sessions have `SET` what others use, and what is left of that by `RESET`. */
 final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val spark =
-    SparkSession.builder().master("local[1]").config("spark.ui.enabled", "false").getOrCreate().asInstanceOf[SparkSession]
+    SparkSession.builder().master("spark-sched:local[1]").config("spark.ui.enabled", "false")
+      .config("spark.sched.planner.enabled", "false").getOrCreate().asInstanceOf[SparkSession]
   private def context = spark.sparkContext
   override def afterAll(): Unit = spark.stop()
 
