@@ -20,8 +20,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
   override def canCreate(masterURL: String): Boolean = masterURL.startsWith(InnerMaster.Prefix)
 
   override def createTaskScheduler(context: SparkContext, masterURL: String): TaskScheduler = {
-    val byPlugin = SchedPlugin.attaches(context)
-    if (!byPlugin) checkFits(masterURL)
+    if (!SchedPlugin.attaches(context)) checkFits(masterURL)
     val settings =
       try Settings.from(context.conf.getAll.toMap)
       catch { case bad: BadSetting => throw new SparkException(bad.getMessage) }
@@ -29,7 +28,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     context.conf.remove(Settings.HistoryPassword.name)
     val master = inner(masterURL)
     context.conf.set("spark.master", masterURL.stripPrefix(InnerMaster.Prefix))
-    if (!byPlugin) makeProfilesAgain(context)
+    makeProfilesAgain(context)
     checkAsStock(context, master)
     master match {
       case InnerMaster.Local(_, maxFailures) => new SchedTaskScheduler(context, maxFailures, true, settings)
@@ -65,8 +64,8 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
   /**
    * From here on the application has the inner master in Spark's eyes. Much of Spark asks what the master is: local
    * broadcasts, dynamic allocation, and whether executors take one core or all cores of a worker by default. The last
-   * was decided with our prefix before we were asked, unless the plugin has set it, so the manager that decided it is
-   * replaced.
+   * was decided with our prefix before we were asked, by either door: Spark makes the manager of profiles after it has
+   * started plugins. So that manager is replaced.
    */
   private def makeProfilesAgain(context: SparkContext): Unit = {
     ResourceProfile.clearDefaultProfile()
