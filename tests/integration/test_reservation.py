@@ -20,9 +20,10 @@ LONG_PAUSES = (
     "spark.sched.reservation.idleShare=1",
     "spark.sched.limits.idleShare=1",
 )
-# Decommissioning is off by default; it changes nothing before an executor is told to leave. As on local
-# masters, a job whose task fails once is aborted.
-CLUSTER = (EXECUTORS, *LONG_PAUSES, "spark.decommission.enabled=true", "spark.task.maxFailures=1")
+# Decommissioning is off by default; it changes nothing before an executor is told to leave.
+CLUSTER = (EXECUTORS, *LONG_PAUSES, "spark.decommission.enabled=true")
+# As on local masters, a job whose task fails once is aborted.
+NO_FAILURES = (*CLUSTER, "spark.task.maxFailures=1")
 NO_COPIES = "spark.sched.copies.enabled=false"
 
 
@@ -153,7 +154,10 @@ def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(
     assert result["counters"]["copies_launched"] == result["first"]["copies_launched"]
 
 
-@each_master
+@pytest.mark.parametrize(
+    "master",
+    [pytest.param("local", marks=on(LOCAL, *LONG_PAUSES)), pytest.param("cluster", marks=on(*NO_FAILURES))],
+)
 def test_a_copy_that_fails_costs_its_job_nothing(scenario: Scenario, master: str) -> None:
     result = scenario("failing_copy")
     nothing_leaked(result)

@@ -107,6 +107,7 @@ def test_the_planner_connects_plans_and_leaves_when_its_input_ends(py4j_jar: str
         with planner(greeting(*at), cwd=started_in) as process:
             assert jvm.stdout is not None
             assert jvm.stdout.readline() == "taken\n"
+            assert jvm.stdout.readline() == "stored up to 14, abandoned 0\n"
             plan = json.loads(jvm.stdout.readline())
             assert plan["snapshot"] == 14
             assert [job["job"] for job in plan["jobs"]] == ["mark-7f3a", "spark-3"]
