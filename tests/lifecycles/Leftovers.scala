@@ -22,7 +22,7 @@ object Leftovers {
     "books.tally.shadow.before", "books.tally.shadow.past", "books.registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
     "books.registry.heldIdle.", "books.registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
-    "books.registry.blocks.over", "books.registry.warnings.logged", "books.registry.stories.over", "books.registry.stories.fresh", // the latest, so many at most
+    "books.registry.blocks.", "books.registry.warnings.logged", "books.registry.stories.over", "books.registry.stories.fresh", // the latest, so many at most
     "sqlOutlook.writers", "sqlOutlook.results", // the same
     "status.timeline.", // what the UI draws of the executors that are there, so many samples at most
     "books.plans.current.about.", // what the last plan says to people, of so many jobs at most

@@ -10,7 +10,10 @@ final class MarkedBlocks {
   private val used = mutable.LinkedHashSet.empty[String]
 
   /** A stage has this id as its mark. The latest are kept: nobody ends marks that SQL sets. */
-  def stageStarted(id: String): Unit = MarkedBlocks.add(used, PlainText.bounded(id))
+  def stageStarted(id: String): Unit = {
+    val given = PlainText.bounded(id)
+    if (!isOver(JobMark.keyOf(given))) MarkedBlocks.add(used, given)
+  }
 
   /** The block is over. @return whether any stage had its id */
   def ended(id: String): Boolean = {
