@@ -6,11 +6,13 @@ import contextlib
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from pyspark import SparkContext
 from rich.console import Console
 
 from spark_sched.experiments.paired.application import ArmApplication
@@ -76,3 +78,18 @@ def interval(found: Mapping[str, Any], digits: int = 1) -> str:
     if found["low"] is None:
         return ""
     return f" (95 %: {found['low']:.{digits}f} to {found['high']:.{digits}f})"
+
+
+def heap_mb(sc: SparkContext) -> float:
+    """The driver's heap in use, once it does not shrink any more: cleaners work after a collection."""
+    jvm: Any = sc._jvm.java.lang
+    least = float("inf")
+    for _ in range(8):
+        jvm.System.gc()
+        time.sleep(0.2)
+        runtime = jvm.Runtime.getRuntime()
+        used = (runtime.totalMemory() - runtime.freeMemory()) / 1e6
+        if used > 0.99 * least:
+            break
+        least = used
+    return min(least, used)

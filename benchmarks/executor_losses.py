@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from _common import local_properties, publish, stderr, workspace
+from _common import heap_mb, local_properties, publish, stderr, workspace
 from pyspark import InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 from scipy import stats
@@ -37,23 +37,7 @@ from spark_sched import bridge
 _MASTER = "local-cluster[3,2,512]"
 _EXECUTORS = 3
 _TENANTS = 3
-_MB = 1e6
 _WARM_UP = 0.2
-
-
-def _heap_mb(sc: SparkContext) -> float:
-    """The driver's heap in use, once it does not shrink any more: cleaners work after a collection."""
-    jvm: Any = sc._jvm.java.lang
-    least = float("inf")
-    for _ in range(8):
-        jvm.System.gc()
-        time.sleep(0.2)
-        runtime = jvm.Runtime.getRuntime()
-        used = (runtime.totalMemory() - runtime.freeMemory()) / _MB
-        if used > 0.99 * least:
-            break
-        least = used
-    return min(least, used)
 
 
 def _threads(pid: int) -> Counter[str]:
@@ -178,7 +162,7 @@ def measure_arm(stock: bool, policy: str, losses: int, every: int) -> dict[str, 
                     {
                         "losses": loss,
                         "jobs": load.jobs,
-                        "heap_mb": round(_heap_mb(sc), 1),
+                        "heap_mb": round(heap_mb(sc), 1),
                         "threads": sum(pools.values()),
                         "pools": dict(pools.most_common(12)),
                     }

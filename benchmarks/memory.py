@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from _common import local_properties, publish, stderr, workspace
+from _common import heap_mb, local_properties, publish, stderr, workspace
 from pyspark import InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 from scipy import stats
@@ -62,7 +62,7 @@ class Series:
 
     def measure(self, spark: SparkSession, done: int) -> None:
         self.done.append(done)
-        self.driver_mb.append(_heap_mb(spark.sparkContext))
+        self.driver_mb.append(heap_mb(spark.sparkContext))
         self.planner_mb.append(_planner_mb(spark.sparkContext))
         line = f"{done:>8,}: driver {self.driver_mb[-1]:.1f} MB, planner {self.planner_mb[-1]:.1f} MB"
         stderr.print(line, highlight=False)
@@ -88,21 +88,6 @@ class Series:
             "driver_slope": self.slope(self.driver_mb),
             "planner_slope": self.slope(self.planner_mb),
         }
-
-
-def _heap_mb(sc: SparkContext) -> float:
-    """The driver's heap in use, once it does not shrink any more: cleaners work after a collection."""
-    jvm: Any = sc._jvm.java.lang
-    least = float("inf")
-    for _ in range(8):
-        jvm.System.gc()
-        time.sleep(0.2)
-        runtime = jvm.Runtime.getRuntime()
-        used = (runtime.totalMemory() - runtime.freeMemory()) / _MB
-        if used > 0.99 * least:
-            break
-        least = used
-    return min(least, used)
 
 
 def _planner_mb(sc: SparkContext) -> float:
