@@ -129,13 +129,25 @@ def names(spark: SparkSession) -> Result:
             "job": str(job), "job_html": job._repr_html_(), "top": command("top", "--once", url),
             "explain": command("explain", url, NAME), "tab": page(f"{url}/scheduling/"),
             "usage": command("usage", "--by", "user,name", url),
-            "metrics": page(f"{url}/metrics/prometheus/"),
+            "metrics": metrics_of_class(url, "class_red"),
         }  # fmt: skip
         end.touch()
         running.thread.join()
     settled(sc)
     spark_sched.steer.end(spark, key)
     return found
+
+
+def metrics_of_class(url: str, name: str) -> str:
+    """What a scrape has, once the look at all jobs, about one each second, has found a job of the class."""
+    scrapes: list[str] = []
+
+    def there() -> bool:
+        scrapes.append(page(f"{url}/metrics/prometheus/"))
+        return name in scrapes[-1]
+
+    wait_until(there, f"the metrics were to have {name}")
+    return scrapes[-1]
 
 
 def shadowed(spark: SparkSession) -> Result:
