@@ -27,13 +27,30 @@ def progress_bar(*columns: ProgressColumn | str) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
+def say(line: str) -> None:
+    """A line on standard error. Names of files and texts in them are strangers': they control no terminal."""
+    import click
+
+    click.echo(plain(line), err=True)
+
+
+def description_column() -> ProgressColumn:
+    """What a bar is about, which may be a stranger's file: it has no markup and controls no terminal."""
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Description(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(plain(task.description))
+
+    return Description()
+
+
 def reading_bar() -> Progress:
     """A bar with the number of bytes read, their total and the remaining time."""
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
 
-    return progress_bar(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
-    )
+    return progress_bar(description_column(), BarColumn(), DownloadColumn(), TimeRemainingColumn())
 
 
 @contextmanager
@@ -45,7 +62,7 @@ def counting_bar(unit: str = "") -> Iterator[Callable[[str, int, int | None], No
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     with progress_bar(
-        TextColumn("{task.description}"),
+        description_column(),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(f"{unit}, left:" if unit else "left:"),

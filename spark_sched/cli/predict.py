@@ -13,7 +13,8 @@ import click
 from spark_sched.cli.common import echo_json, format_option, needing
 from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import counting_bar
+from spark_sched.plain_text import plain
+from spark_sched.terminal import counting_bar, say
 
 if TYPE_CHECKING:
     from spark_sched.analysis.evaluate.tasks import MeasuredJob
@@ -98,7 +99,7 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
         if tasks is not None and tasks["stages"] is not None:
             _print_tasks(tasks["stages"], "stages, each separately,")
         for reason, count in sorted(left_out.items()):
-            click.echo(f"not used: {count:,} {reason}", err=True)
+            say(f"not used: {count:,} {reason}")
     say_report(reader.report)
 
 
@@ -193,7 +194,7 @@ def _print_learned(document: dict[str, Any]) -> None:
         what = "learned before"
         if not row["known"]:
             what = f"{row['learned']:,} of {row['jobs']:,} jobs learned, {row['stages']:,} stages"
-        click.echo(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}")
+        click.echo(plain(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}"))
     click.echo(
         f"{document['history']}: {document['jobs']:,} jobs, {document['feature_values']:,} feature values"
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sched.cli.common import echo_json, needing
-from spark_sched.terminal import aligned_table, reading_bar
+from spark_sched.terminal import aligned_table, reading_bar, say
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -62,11 +62,11 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
         _print(document)
     report = tables.report
     for note, count in sorted(report.notes.items()):
-        click.echo(f"note: {note} ({count:,})", err=True)
+        say(f"note: {note} ({count:,})")
     if report.bad_rows:
-        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:", err=True)
+        say(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:")
         for row in report.examples:
-            click.echo(f"  {row}", err=True)
+            say(f"  {row}")
 
 
 def _print(document: dict[str, Any]) -> None:

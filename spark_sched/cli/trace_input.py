@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-
-from spark_sched.terminal import reading_bar
+from spark_sched.terminal import reading_bar, say
 
 if TYPE_CHECKING:
     from spark_sched.traces import TraceReader
@@ -35,17 +33,17 @@ def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[
 def say_report(report: ReadReport) -> None:
     """Print on standard error which rows could not be read or were not used."""
     if report.bad_rows:
-        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:", err=True)
+        say(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:")
         for row in report.examples:
-            click.echo(f"  {row}", err=True)
+            say(f"  {row}")
         if report.bad_rows > len(report.examples):
-            click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
+            say(f"  … and {report.bad_rows - len(report.examples):,} more")
     for note, count in sorted(report.notes.items()):
-        click.echo(f"not used: {count:,} {note}", err=True)
+        say(f"not used: {count:,} {note}")
     for sentence in report.left_out:
-        click.echo(f"left out: {sentence}", err=True)
+        say(f"left out: {sentence}")
     for lack, count in sorted(report.missing.items()):
-        click.echo(f"missing: {count:,} {lack}", err=True)
+        say(f"missing: {count:,} {lack}")
 
 
 def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -> list[_Read]:
@@ -60,5 +58,5 @@ def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -
             task = bar.add_task(f"reading {log.name}", total=size)
             found.append(read(log, partial(bar.advance, task)))
         for sentence in left_out:
-            click.echo(f"left out: {sentence}", err=True)
+            say(f"left out: {sentence}")
         return found

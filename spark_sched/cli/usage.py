@@ -18,7 +18,7 @@ from spark_sched.cli.usage_live import live_document, print_live
 from spark_sched.cli.usage_table import slot_columns, slot_table
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.plain_text import cell
-from spark_sched.terminal import group_table
+from spark_sched.terminal import group_table, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,7 +123,7 @@ def command(
         document["energy"] = energy_document(account_energy(usages, profile, by))
         on = {host["host"] for host in document["energy"]["hosts"]}
         for host in sorted(profile.measured_j.keys() - on):
-            click.echo(f"note: no executor was on host {host!r}, whose energy was measured", err=True)
+            say(f"note: no executor was on host {host!r}, whose energy was measured")
     if out is not None:
         _write(out, document.get("energy", document)["rows"])
     for _, report in read:

@@ -11,7 +11,7 @@ import click
 from spark_sched.cli.common import NATURAL, echo_json, needing, parse_assignments, seed_option
 from spark_sched.errors import BadInputError
 from spark_sched.plain_text import plain
-from spark_sched.terminal import aligned_table, progress_bar, wide_console
+from spark_sched.terminal import aligned_table, description_column, progress_bar, say, wide_console
 
 if TYPE_CHECKING:
     from spark_sched.analysis.whatif import Question
@@ -115,7 +115,7 @@ def _priorities(texts: tuple[str, ...]) -> list[tuple[str, int]]:
 
 
 def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TimeElapsedColumn
 
     from spark_sched.analysis.whatif import answer, logs_under, read_log
 
@@ -123,8 +123,8 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
     logs = [log for path in paths for log in logs_under(path, not_read)]
     answers, refused = [], []
     for sentence in not_read:
-        click.echo(f"left out: {sentence}", err=True)
-    with progress_bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
+        say(f"left out: {sentence}")
+    with progress_bar(SpinnerColumn(), description_column(), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
         for number, log in enumerate(logs, 1):
             where = f"{log.name} ({number} of {len(logs)})" if len(logs) > 1 else log.name

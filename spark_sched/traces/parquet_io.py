@@ -31,7 +31,10 @@ from spark_sched.traces.tables import (
 META_KEY = b"spark_sched.trace"
 
 #: What reading a damaged file raises, here and in pyarrow.
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
+_DAMAGE = (
+    *(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
 
 _TASK_FIELDS = [f for f in TASK_SCHEMA if f.name not in ("job", "stage")]
 _TASK_LIST = pa.list_(pa.field("task", pa.struct(_TASK_FIELDS), nullable=False))

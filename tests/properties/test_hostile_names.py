@@ -22,7 +22,7 @@ from spark_sched.reports.pages import render_page
 from spark_sched.reports.plots import as_svg, bars_svg, curves_svg, plain
 from tests.unit.experiments import test_ab_analysis, test_report
 
-_PARTS = (
+PARTS = (
     "<pwn>",
     '"><img src=x onerror=pwn()>',
     "'><pwn a='",
@@ -48,7 +48,7 @@ _PARTS = (
     "\u202e",
     "\ud800",
 )
-NAMES = st.lists(st.sampled_from(_PARTS) | st.text(max_size=5), min_size=1, max_size=4).map("".join)
+NAMES = st.lists(st.sampled_from(PARTS) | st.text(max_size=5), min_size=1, max_size=4).map("".join)
 
 
 class Structure(HTMLParser):
@@ -145,7 +145,7 @@ def check(found: Structure, like: Structure) -> None:
 
 
 @pytest.mark.parametrize("page_of", [ab, demo, simulated], ids=["ab", "demo", "simulate"])
-@pytest.mark.parametrize("name", ["".join(_PARTS), "$\\pwn{$"])
+@pytest.mark.parametrize("name", ["".join(PARTS), "$\\pwn{$"])
 def test_no_element_and_no_attribute_of_a_page_comes_from_a_name(page_of, name):
     check(Structure(page_of(name)), harmless(page_of))
 

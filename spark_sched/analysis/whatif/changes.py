@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event, JobChanged, SchedulingChanged, decode_event
 from spark_sched.sim import MarkChange
-from spark_sched.traces.lines import lines
+from spark_sched.traces.lines import lines, parse_json
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_measured import EVENT
 
@@ -61,11 +60,11 @@ def read_changes(files: Iterable[Path]) -> Iterator[RecordedChange]:
             if not line.startswith(head) or _CHANGE not in line:
                 continue
             try:
-                logged = json.loads(line)
+                logged = parse_json(line)
                 body = logged["body"] if logged["kind"] == "change" and logged["schema"] == 1 else None
                 if body is not None and isinstance(body["what"], str):
                     yield RecordedChange(body["what"], _event(body))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # Damaged: the reader has counted it.
 
 

@@ -19,7 +19,7 @@ from spark_sched.traces.readers.spark_app import NOT_AN_EVENT, SparkApplication
 from spark_sched.traces.readers.spark_files import EVENT, find_logs, missing_parts
 from spark_sched.traces.readers.spark_measured import Measured
 
-_ORIGIN = re.compile(rb'"Timestamp"\s*:\s*(\d+)')
+_ORIGIN = re.compile(rb'"Timestamp"\s*:\s*(\d{1,18})\b')
 #: The start of an application stands within the first lines of its log.
 _ORIGIN_LINES = 50
 
@@ -94,15 +94,15 @@ class SparkEventLogReader(TraceReader):
                 self.report.bad(file, number, "no Spark event", line)
                 continue
             kind = match[1].decode()
-            if not app.reads(kind):
-                # Most of a log's bytes are SQL plans that nothing here needs: not parsed, but they must be
-                # whole.
-                if not line.rstrip().endswith(b"}"):
-                    self.report.bad(file, number, "the event is cut off", line)
-                else:
-                    yield from app.other(kind, line)
+            parsed = app.reads(kind)
+            # Most of a log's bytes are SQL plans that nothing here needs: not parsed, but they must be whole.
+            if not parsed and not line.rstrip().endswith(b"}"):
+                self.report.bad(file, number, "the event is cut off", line)
                 continue
             try:
+                if not parsed:
+                    yield from app.other(kind, line)
+                    continue
                 event: dict[str, Any] = parse_json(line)
                 yield from app.apply(kind, event)
             except NOT_AN_EVENT as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,16 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from spark_sched import terminal
 from spark_sched.analysis.whatif import logs_under
+from spark_sched.analysis.whatif.changes import read_changes
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.files import open_regular, read_text
 from spark_sched.traces import lines as lines_module
 from spark_sched.traces import open_trace
 from spark_sched.traces.lines import blocks, lines, parse_json
+from spark_sched.traces.parquet_io import META_KEY, read_meta
 from spark_sched.traces.read_report import ReadReport
-from tests.unit.traces.event_log import Log, read, two_jobs
+from tests.unit.traces.event_log import T0, Log, read, two_jobs
 from tests.unit.traces.spark_frames import FRAMED, lz4_blocks
 from tests.unit.traces.test_trace_lines import zstd
 
@@ -63,6 +69,81 @@ def test_a_pipe_is_refused_at_once_by_every_reader(tmp_path, command):
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert f"{tmp_path / 'pipe.toml'} is a pipe" in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+#: Escapes, marks that turn text around, and a style's beginning for Rich.
+_HOSTILE = "evil\x1b[31m[bold]\u202e\x07\n"
+
+
+def test_names_of_files_control_no_terminal(tmp_path):
+    two_jobs().write(tmp_path / "log")
+    os.mkfifo(tmp_path / _HOSTILE)
+    (tmp_path / f"{_HOSTILE}2").write_text(two_jobs().text()[:-9])
+    for command in (["usage"], ["whatif"], ["trace", "stats"], ["recommend"]):
+        found = CliRunner().invoke(app, [*command, str(tmp_path), "--json"], color=True)
+        assert "evil\ufffd[31m[bold]\ufffd\ufffd" in found.stderr, command
+        assert re.search("[\x00-\x09\x0b-\x1f\u202e]", found.stderr) is None, command
+
+
+@pytest.mark.parametrize("bar", [terminal.reading_bar, terminal.counting_bar])
+def test_a_bar_shows_the_name_of_any_file(monkeypatch, bar):
+    out = io.StringIO()
+    shown = Console(file=out, force_terminal=True, width=100, color_system=None)
+    monkeypatch.setattr("rich.console.Console", lambda **_: shown)
+    with bar() as made:
+        if bar is terminal.reading_bar:
+            made.add_task(f"{_HOSTILE}[/bold]", total=1)
+            made.refresh()
+        else:
+            made(f"{_HOSTILE}[/bold]", 0, 1)
+    assert "evil\ufffd[31m[bold]\ufffd\ufffd [/bold]" in out.getvalue()
+    assert "\x1b[31m" not in out.getvalue()
+    assert "\u202e" not in out.getvalue()
+
+
+def nested(levels=100_000):
+    return "[" * levels + "]" * levels
+
+
+_STARTED = '{"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart","executionId":'
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        _STARTED + '1,"description":"x","modifiedConfigs":{"spark.job.tags":' + nested() + "}}",
+        _STARTED + '1,"description":"x","modifiedConfigs":{"a":"b"},"modifiedConfigs":5}',
+        _STARTED
+        + '1,"description":"x","jobTags":[[1]],"modifiedConfigs":{"spark.job.tags":"a"},"jobTags":[1]}',
+        _STARTED + "9" * 5000 + ',"description":"x"}',
+        _STARTED.replace("Start", "End") + "9" * 5000 + "}",
+        '{"Event":"org.apache.spark.scheduler.sparksched.SchedulingEvent","schema":1,"kind":"change","timeMs":1,'
+        '"body":{"what":"x","by":"y","event":' + nested() + "}}",
+    ],
+    ids=["deep settings", "no settings", "no tags", "long id", "long id at the end", "deep change"],
+)
+def test_an_event_that_cannot_be_read_is_counted_and_the_others_are_read(tmp_path, event):
+    (tmp_path / "log").write_text(two_jobs().text() + event + "\n")
+    trace, reader = read(tmp_path / "log")
+    assert trace.jobs.num_rows == 2
+    assert reader.report.bad_rows == 1
+    assert list(read_changes([tmp_path / "log"])) == []
+
+
+def test_the_start_of_a_log_may_be_any_number(tmp_path):
+    log = two_jobs()
+    (tmp_path / "log").write_text(
+        log.text().replace(f'"Timestamp":{T0},"User"', f'"Timestamp":{"9" * 5000},"User"')
+    )
+    trace, reader = read(tmp_path / "log")
+    assert (trace.jobs.num_rows, reader.report.bad_rows) == (2, 1)
+
+
+def test_a_trace_whose_description_is_too_deep_is_refused(tmp_path):
+    table = pa.table({"x": [1]}).replace_schema_metadata({META_KEY: nested()})
+    pq.write_table(table, tmp_path / "deep.parquet")
+    with pytest.raises(BadInputError, match="deep.parquet is a damaged trace"):
+        read_meta(tmp_path / "deep.parquet")
 
 
 def test_configurations_are_regular_files_of_a_bounded_size(tmp_path):
