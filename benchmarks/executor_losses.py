@@ -3,11 +3,11 @@
 
     python benchmarks/executor_losses.py [--losses N] [--every N] [--policy NAME] [--json]
 
-One application per arm on ``local-cluster[3,2,512]``, one after the other. Threads run jobs of two stages
-without a pause, while one executor after the other is killed by SIGKILL, each when the one before has been
-replaced. After every few losses the jobs pause, and the driver's live heap after garbage collections and its
-threads are measured. Threads are counted by the name of their pool. The first fifth of the measurements is
-left out of the slopes: pools and caches fill.
+One application per arm on ``local-cluster[3,2,512]``, both at once, so that the machine is equally busy for
+both. Threads run jobs of two stages without a pause, while one executor after the other is killed by SIGKILL,
+each when the one before has been replaced. After every few losses the jobs pause, and the driver's live heap
+after garbage collections and its threads are measured. Threads are counted by the name of their pool. The
+first fifth of the measurements is left out of the slopes: pools and caches fill.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ _MASTER = "local-cluster[3,2,512]"
 _EXECUTORS = 3
 _TENANTS = 3
 _WARM_UP = 0.2
+_ARMS = ("stock", "ours")
 
 
 def _threads(pid: int) -> Counter[str]:
@@ -141,6 +143,7 @@ def measure_arm(stock: bool, policy: str, losses: int, every: int) -> dict[str, 
             "spark.sql.ui.retainedExecutions": "10",
             "spark.ui.retainedDeadExecutors": "5",
             "spark.driver.memory": "1g",
+            "spark.executor.memory": "512m",
         }
         builder = SparkSession.builder.appName("executor losses")
         if stock:
@@ -167,7 +170,8 @@ def measure_arm(stock: bool, policy: str, losses: int, every: int) -> dict[str, 
                         "pools": dict(pools.most_common(12)),
                     }
                 )
-                line = f"{loss:>4} lost: {rows[-1]['heap_mb']} MB, {rows[-1]['threads']} threads"
+                arm = "stock" if stock else "ours"
+                line = f"{arm}, {loss} lost: {rows[-1]['heap_mb']} MB, {rows[-1]['threads']} threads"
                 stderr.print(line, highlight=False)
                 load.resume()
             if loss < losses:
@@ -205,16 +209,15 @@ def _in_a_process(arm: str, policy: str, losses: int, every: int) -> dict[str, A
 @click.option("--losses", default=60, show_default=True, type=click.IntRange(min=10))
 @click.option("--every", default=6, show_default=True, type=click.IntRange(min=1))
 @click.option("--policy", default="reservation", show_default=True)
-@click.option("--arm", type=click.Choice(["ours", "stock"]), help="Run this arm alone, in this process.")
+@click.option("--arm", type=click.Choice(_ARMS), help="Run this arm alone, in this process.")
 @click.option("--json", "json_output", is_flag=True)
 def main(losses: int, every: int, policy: str, arm: str | None, json_output: bool) -> None:
     if arm is not None:
         click.echo(json.dumps(measure_arm(arm == "stock", policy, losses, every)))
         return
-    arms = {}
-    for name in ("stock", "ours"):
-        stderr.print(name)
-        arms[name] = _in_a_process(name, policy, losses, every)
+    with ThreadPoolExecutor() as pool:
+        running = {name: pool.submit(_in_a_process, name, policy, losses, every) for name in _ARMS}
+    arms = {name: each.result() for name, each in running.items()}
     lines = []
     for name, found in arms.items():
         first, last = found["rows"][0], found["rows"][-1]
