@@ -189,5 +189,5 @@ def _get(url: str, body: bytes | None = None) -> tuple[int, bytes]:
 def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -370,7 +370,7 @@ class Status:
         """From the document's JSON text. Raises BadInputError as `from_json`."""
         try:
             parsed = json.loads(document)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadInputError("the status document is not JSON") from None
         return cls.from_json(parsed)
 

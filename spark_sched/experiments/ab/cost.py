@@ -59,7 +59,7 @@ def _commands(out: Path) -> list[dict[str, Any]]:
         return []
     try:
         rows: list[dict[str, Any]] = json.loads(read_text(path))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadInputError(
             f"{str(path)!r}, which has the costs so far, is not a JSON document: repair or remove it"
         ) from None

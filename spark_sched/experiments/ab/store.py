@@ -154,7 +154,7 @@ def _basis(path: Path) -> dict[str, Any]:
     """Where the runs of a folder took place. Raises BadInputError if the file does not say so."""
     try:
         found = json.loads(read_text(path))
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("on"), str):
         raise BadInputError(
@@ -188,7 +188,7 @@ def _records(lines: bytes, path: Path) -> dict[RunKey, Record]:
             row = json.loads(line)
             record = Record(**{**{k: row[k] for k in row if k in names}, "values": tuple(row["values"])})
             _check(record)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise BadInputError(f"line {number} of {str(path)!r} is not a run: remove that line") from None
         found[record.key] = record
     return found

@@ -195,9 +195,15 @@ def test_a_run_that_no_report_could_count_is_named(tmp_path, field, value):
     (tmp_path / RUNS_FILE).write_text("\n".join(lines) + "\n")
     with pytest.raises(BadInputError, match="line 2 of .*runs.jsonl"):
         read_results(tmp_path)
+    lines[1] = "[" * 100_000
+    (tmp_path / RUNS_FILE).write_text("\n".join(lines) + "\n")
+    with pytest.raises(BadInputError, match="line 2 of .*runs.jsonl"):
+        read_results(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "[" * 100_000], ids=["nothing", "a list", "no keys", "too deep"]
+)
 def test_a_folder_that_does_not_say_where_its_runs_took_place_is_refused(tmp_path, text):
     with open_store(tmp_path, suite(), HERE):
         pass

@@ -45,6 +45,12 @@ def test_every_field_of_the_document_is_read():
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
 
 
+@pytest.mark.parametrize("text", ["{", "[" * 100_000 + "]" * 100_000], ids=["cut off", "too deep"])
+def test_a_document_that_is_no_json_is_refused(text):
+    with pytest.raises(BadInputError, match="the status document is not JSON"):
+        Status.from_text(text)
+
+
 def test_names_control_nothing_where_people_see_them():
     name = "a\x1b[31m\nforged\u202e<b>"
     document = example("status.job.json")
