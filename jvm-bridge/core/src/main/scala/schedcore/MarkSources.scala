@@ -19,6 +19,13 @@ final case class Origin(
     inherited: Option[Map[String, String]] = None) {
   /** Whether a session's `SET` may have given a local property this value. */
   def holds(key: String, value: String): Boolean = settings.get(key).exists(_.contains(value))
+
+  /** The local properties without those that say whose a Spark job is and that a session's `SET` may have given. */
+  def given(property: String => Option[String]): String => Option[String] = {
+    case MarkSources.Tags => property(MarkSources.Tags).map(MarkSources.tagsOf(_).filterNot(holds(MarkSources.Tags, _)).mkString(","))
+    case key if MarkSources.IdentityKeys.contains(key) => property(key).filterNot(holds(key, _))
+    case key => property(key)
+  }
 }
 
 object Origin {

@@ -143,13 +143,14 @@ private[spark] final class SchedTaskScheduler(
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       val aheadMs = steadyClock.aheadMs
       val origin = books.origins.of(taskSet.properties)
+      val given = origin.given(property) // nobody's plan is read for another's stages
       val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs - aheadMs, origin).laterBy(aheadMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
-        restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)
+        restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), given, nowMs)
       waitingQueries.stageStarted(
-        stage, mark.key, mark.name, taskSet.priority, property(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), property, nowMs)
-      val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
+        stage, mark.key, mark.name, taskSet.priority, given(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), given, nowMs)
+      val query = given(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
       // A later attempt of a stage starts with some outputs present.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
         yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, shape.slots)
@@ -157,7 +158,7 @@ private[spark] final class SchedTaskScheduler(
       if (mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial) {
         // A marked job may run more queries after this one.
         val ends = mark.grouping == JobMark.BySqlExecution
-        query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(property), ends, place.last))
+        query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(given), ends, place.last))
       }
       place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output, onlyShuffles = outlook.onlyShuffles)
     })

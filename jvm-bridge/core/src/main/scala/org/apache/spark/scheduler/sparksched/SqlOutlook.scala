@@ -99,7 +99,11 @@ private[sparksched] final class SqlOutlook(
 private[sparksched] object SqlOutlook {
   val ExecutionId = "spark.sql.execution.id"
 
-  /** Those of the tags in a Spark job's properties that Spark gives to broadcasts, one to each. */
+  /**
+   * Those of the tags in a Spark job's properties that Spark gives to broadcasts, one to each.
+   *
+   * @param property without what a session's `SET` may have given
+   */
   def broadcasts(property: String => Option[String]): Seq[String] =
     property(SparkContext.SPARK_JOB_TAGS).toSeq.flatMap(_.split(SparkContext.SPARK_JOB_TAGS_SEP)).filter(_.startsWith("broadcast exchange"))
 

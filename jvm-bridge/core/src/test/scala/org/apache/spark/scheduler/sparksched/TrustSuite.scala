@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEnvironmentUpdate}
+import org.apache.spark.sql.SparkSession
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -45,5 +46,22 @@ final class TrustSuite extends AnyFunSuite with BeforeAndAfterAll {
     scheduler.books.events.restart() // what comes next is the whole state
     val priorities = scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.Event.JobStarted => e.mark.priority }
     assert(priorities === Seq(5))
+  }
+
+  test("a broadcast's tag counts as Spark's own, and not where a session has SET it") {
+    context.setLocalProperty("spark.sched.job.name", null)
+    val session = SparkSession.builder().config(context.getConf).getOrCreate().newSession()
+    val broadcast = "broadcast exchange (runId 01234567-89ab-cdef-0123-456789abcdef)"
+    def lastStages: Seq[Boolean] = {
+      scheduler.books.events.poll(1000, 0) // From here on events are told one by one.
+      assert(session.range(0, 4, 1, 2).collect().length === 4)
+      scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.Event.StageStarted => e.last }
+    }
+    session.sql(s"SET spark.job.tags=$broadcast")
+    assert(lastStages === Seq(true))
+    session.sql("RESET spark.job.tags")
+    context.addJobTag(broadcast)
+    assert(lastStages === Seq(false))
+    context.clearJobTags()
   }
 }

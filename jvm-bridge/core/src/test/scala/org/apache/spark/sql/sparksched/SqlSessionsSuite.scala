@@ -81,6 +81,44 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(eve.conf.get("spark.sched.job.name") === "looked") // It is alive until here.
   }
 
+  test("two sessions with equal settings are told apart outside of a query by what the server says of the thread") {
+    // Spark puts no tag of the session on what it runs outside of a query: only the operation's tag says whose it is.
+    val w = new World
+    val set = Seq("spark.sched.job.name" -> "equal")
+    val (eve, alice) = (w.session("eve", set: _*), w.session("alice", set: _*))
+    for ((session, user) <- Seq(alice -> "alice", eve -> "eve")) {
+      // No session of another test has SET this one.
+      val operation = alices.replace("User_alice", s"User_$user").replace(some, "fedcba98-7654-3210-fedc-ba9876543210")
+      val mark = apart {
+        context.addJobTag(operation)
+        SQLExecution.withSQLConfPropagated(session)(w.markOf(properties))
+      }
+      assert((mark.key, mark.user) === ((s"mark-name-${user.length}-$user-equal", Some(user))))
+    }
+    val unsaid = inference(alice)(w.markOf)
+    assert((unsaid.key, unsaid.user) === (("spark-7", None)))
+  }
+
+  test("what a session has SET is no evidence of its execution, its group or its broadcasts") {
+    val w = new World
+    val (alice, eve) = (w.session("alice"), w.session("eve"))
+    val (tags, group, execution) = ("spark.job.tags", "spark.jobGroup.id", "spark.sql.execution.id")
+    query(alice) { of =>
+      val own = w.originOf(of).given(key => Option(of.getProperty(key)))
+      assert(own(execution) === Some(of.getProperty(execution)))
+      assert(own(tags).exists(_.contains(alice.sessionUUID)))
+      val forged = Seq(execution -> of.getProperty(execution), group -> "g", tags -> "broadcast exchange (runId 1)")
+      forged.foreach { case (key, value) => eve.sessionState.conf.setConfString(key, value) }
+      query(eve) { claimed =>
+        forged.foreach { case (key, value) => assert(claimed.getProperty(key).contains(value)) }
+        val left = w.originOf(claimed).given(key => Option(claimed.getProperty(key)))
+        assert((left(execution), left(group)) === ((None, None)))
+        assert(left(tags).exists(t => t.contains(eve.sessionUUID) && !t.contains("broadcast exchange")))
+        assert(left("spark.app.name") === Option(claimed.getProperty("spark.app.name")))
+      }
+    }
+  }
+
   test("a query that claims another's running execution stays its session's") {
     val w = new World
     val (alice, eve) = (w.session("alice"), w.session("eve"))
