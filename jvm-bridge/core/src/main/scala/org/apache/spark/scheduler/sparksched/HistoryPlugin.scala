@@ -1,6 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import scala.annotation.meta.getter
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
@@ -31,20 +32,40 @@ private[spark] final class HistoryPlugin extends AppHistoryServerPlugin with Log
 /** @param id in the order of the log */
 private[sparksched] final class HistoryEntry(@(KVIndex @getter) val id: String, val kind: String, val timeMs: Long, val body: String)
 
-/** Keeps the events of a log in the history server's store, a bounded number of the latest of each kind. */
-private final class HistoryListener(store: ElementTrackingStore) extends SparkListener {
+/**
+ * Keeps the events of a log in the history server's store: of each known kind the latest ones, bounded in number and in size. Whoever
+ * wrote the log may be a stranger, and the server shows the logs of others, too.
+ */
+private[sparksched] final class HistoryListener(store: KVStore) extends SparkListener {
+  import HistoryEntries._
+
+  private final class Kept {
+    val entries = mutable.Queue.empty[(String, Int)]
+    var chars = 0L
+  }
   private var count = 0
-  private val kept = collection.mutable.HashMap.empty[String, collection.mutable.Queue[String]]
+  private val kept = Kinds.map(_ -> new Kept).toMap
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case ours: SchedulingEvent if ours.schema == EventLogBook.Schema && ours.body != null && ours.body.isObject =>
+      kept.get(ours.kind).foreach(keep(ours, _))
+    case _ =>
+  }
+
+  private def keep(event: SchedulingEvent, of: Kept): Unit = {
+    val body = event.body.toString
+    if (body.length <= MostCharsOfOne) {
       count += 1
       val id = f"$count%010d"
-      store.write(new HistoryEntry(id, ours.kind, ours.timeMs, ours.body.toString))
-      val ids = kept.getOrElseUpdate(ours.kind, collection.mutable.Queue.empty)
-      ids += id
-      if (ids.size > HistoryEntries.Most) store.delete(classOf[HistoryEntry], ids.dequeue())
-    case _ =>
+      store.write(new HistoryEntry(id, event.kind, event.timeMs, body))
+      of.entries += id -> body.length
+      of.chars += body.length
+      while (of.entries.size > Most || of.chars > MostChars) {
+        val (oldest, length) = of.entries.dequeue()
+        of.chars -= length
+        store.delete(classOf[HistoryEntry], oldest)
+      }
+    }
   }
 }
 
@@ -65,8 +86,14 @@ private[sparksched] final class HistoryEntries(store: KVStore) {
 }
 
 private[sparksched] object HistoryEntries {
+  /** What an entry may tell of. */
+  val Kinds: Set[String] = Set("job", "plan", "change", "status", "end")
   /** Entries of a kind. */
   val Most = 5000
+  /** Characters of an entry: a document of the largest application that is shown has a tenth of that. */
+  val MostCharsOfOne: Int = 4 << 20
+  /** Characters of all entries of a kind. */
+  val MostChars: Long = 32L << 20
 
   final case class Entry(kind: String, timeMs: Long, body: ObjectNode)
 }
