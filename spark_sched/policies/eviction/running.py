@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
 
 import numpy as np
 
 from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.policies.eviction.candidates import Candidates
-from spark_sched.policies.eviction.remaining import RemainingTimes, history_key
+from spark_sched.policies.eviction.remaining import remaining_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
-from spark_sched.state import Snapshot, StageView
-
-#: Inputs of a stage's `RemainingTimes`: stages with the same inputs share the result.
-_Basis: TypeAlias = tuple[object, ...]
+from spark_sched.state import Snapshot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,11 +26,9 @@ class Running:
     restartable: Bools
 
     @property
-    def remaining_slots_ms(self) -> list[float]:
+    def remaining_slots_ms(self) -> Floats:
         """Expected remaining times, one for each slot that an attempt takes."""
-        all_ = self.attempts
-        remaining_ms: list[float] = np.repeat(all_.remaining_ms, all_.slots).tolist()
-        return remaining_ms
+        return np.repeat(self.attempts.remaining_ms, self.attempts.slots)
 
 
 def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int) -> Running:
@@ -69,8 +63,8 @@ def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_
         executor=executor,
         slots=each(stage.slots_per_task for _, _, stage in stages),
         elapsed_ms=elapsed_ms,
-        remaining_ms=_remaining_ms(
-            [(forecasts.get(job.job, UNKNOWN), stage) for _, job, stage in stages], counts, elapsed_ms
+        remaining_ms=remaining_ms(
+            [(forecasts.get(job.job, UNKNOWN), stage.index) for _, job, stage in stages], counts, elapsed_ms
         ),
         slowness=_slowness(
             [forecasts.get(job.job, UNKNOWN) for _, job, _ in stages], counts, executors, executor
@@ -82,35 +76,6 @@ def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_
         np.array([task.evictions for task in tasks], np.int64),
         each(stage.restartable for _, _, stage in stages).astype(np.bool_),
     )
-
-
-def _remaining_ms(stages: list[tuple[Forecast, StageView]], counts: Ints, elapsed_ms: Floats) -> Floats:
-    """Expected remaining times. Stages about which the same is known are computed together: those of a
-    recurring job, and all of which nothing is known."""
-    groups: dict[_Basis, list[int]] = {}
-    for at, (forecast, stage) in enumerate(stages):
-        groups.setdefault(_basis(forecast, stage.index), []).append(at)
-    of_group = np.empty(len(stages), np.int64)
-    for number, members in enumerate(groups.values()):
-        of_group[members] = number
-    group = np.repeat(of_group, counts)
-    order = np.argsort(group, kind="stable")
-    ends = np.cumsum(np.bincount(group, minlength=len(groups)))
-    found = np.empty(len(elapsed_ms))
-    for number, members in enumerate(groups.values()):
-        forecast, stage = stages[members[0]]
-        mine = order[ends[number - 1] if number else 0 : ends[number]]
-        found[mine] = RemainingTimes(forecast, stage.index).after(elapsed_ms[mine])
-    return found
-
-
-def _basis(forecast: Forecast, stage: int) -> _Basis:
-    siblings = expected = None
-    if isinstance(forecast, TaskForecast):
-        times = forecast.times.get(stage)
-        siblings = id(times) if times is not None and times.ended_ms else None
-        expected = history_key(forecast.expected[stage]) if stage < len(forecast.expected) else None
-    return siblings, expected, forecast.alpha, forecast.t_m_ms
 
 
 def _slowness(forecasts: list[Forecast], counts: Ints, executors: list[str], executor: Ints) -> Floats:

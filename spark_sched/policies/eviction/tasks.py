@@ -10,6 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from spark_sched.arrays import Floats
 from spark_sched.policies.budget import Deadline
 from spark_sched.policies.eviction.candidates import Candidates, Victim
 from spark_sched.policies.eviction.free_slots import FreeSlots
@@ -66,7 +69,7 @@ class Choice:
 def choose(
     demands: Iterable[SlotDemand],
     candidates: Candidates,
-    running_ms: Iterable[float],
+    running_ms: Sequence[float] | Floats,
     terms: Terms,
     deadline: Deadline = _UNLIMITED,
 ) -> Choice:
@@ -104,12 +107,12 @@ def choose(
 
 class _Choosing:
     def __init__(
-        self, candidates: Candidates, running_ms: Iterable[float], terms: Terms, deadline: Deadline
+        self, candidates: Candidates, running_ms: Sequence[float] | Floats, terms: Terms, deadline: Deadline
     ) -> None:
         left_ms = [terms.left_ms.get(job, 0.0) for job in candidates.jobs]
         self._prices = Prices(candidates, left_ms, terms.worth)
         self._deadline = deadline
-        self.ends_ms = sorted(running_ms)
+        self.ends_ms: list[float] = np.sort(np.asarray(running_ms, np.float64)).tolist()
         self._numbers: dict[int, int] | None = None  # of candidates, by task
         self._taken: dict[str, int] = {}  # free slots that demands before took, by executor
         self._free = FreeSlots({}, self._taken)

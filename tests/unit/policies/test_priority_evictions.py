@@ -24,7 +24,7 @@ from spark_sched.policies import JobPlan, PolicySettings, create
 from spark_sched.policies.budget import Budget
 from spark_sched.policies.eviction.candidates import Candidates, Victim
 from spark_sched.policies.eviction.prices import Prices
-from spark_sched.policies.eviction.remaining import RemainingTimes
+from spark_sched.policies.eviction.remaining import remaining_ms
 from spark_sched.policies.eviction.tasks import SlotDemand, Terms, choose
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
@@ -189,13 +189,16 @@ def test_wide_tasks_get_slots_of_one_executor() -> None:
     ],
 )
 def test_remaining_time(forecast: Forecast, elapsed_ms: float, expected_ms: float) -> None:
-    assert RemainingTimes(forecast, 0).after(np.array([elapsed_ms])) == pytest.approx(expected_ms)
+    # Another stage beside it, of which other things are known, changes nothing.
+    both = [(siblings(3_000, 50_000)["low"], 0), (forecast, 0)]
+    found = remaining_ms(both, np.array([2, 1]), np.array([10.0, 4_000.0, elapsed_ms]))
+    assert found == pytest.approx([26_490.0, 46_000.0, expected_ms])
 
 
 def test_a_spread_around_the_mean_leaves_long_tasks_a_chance() -> None:
     expectation = StageExpectation(4, RuntimeDistribution.point_s(9.0), spread=0.5)
-    left = RemainingTimes(TaskForecast(expected=(expectation,)), 0)
-    first_ms, second_ms = left.after(np.array([9_000.0, 9_500.0]))
+    stage = TaskForecast(expected=(expectation,)), 0
+    first_ms, second_ms = remaining_ms([stage], np.array([2]), np.array([9_000.0, 9_500.0]))
     assert first_ms > 0.0
     assert second_ms != 9_500.0
 
