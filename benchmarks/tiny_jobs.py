@@ -16,15 +16,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import numpy as np
 from _common import local_properties, publish, stderr, workspace
 
+from spark_sched.bridge.attach import PLUGIN
+
 POLICIES = ("reservation", "3sigma", "slearn", "slearn-bayes", "priority-evictions", "fair")
 STOCK = "stock"
 NULL = "stock again"
 _SETTLE_S = 3.0
+
+
+def is_attached(properties: dict[str, str]) -> bool:
+    """Whether the application runs under spark_sched, so that its jobs are marked."""
+    return PLUGIN in properties.get("spark.plugins", "")
 
 
 def serve(properties: dict[str, str]) -> None:
@@ -38,11 +46,12 @@ def serve(properties: dict[str, str]) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     jrdd = spark.sparkContext.parallelize(range(2), 2).cache()._jrdd
+    marked = is_attached(properties)
     for line in sys.stdin:
         times_ms = []
         for _ in range(int(line)):
             begun = time.perf_counter()
-            if properties["spark.master"].startswith("spark-sched:"):
+            if marked:
                 with spark_sched.job(spark, "request", priority=1):
                     jrdd.count()
             else:
@@ -87,25 +96,28 @@ class Application:
             self._process.kill()
 
 
+def properties_of(arm: str, directory: Path) -> dict[str, str]:
+    """An arm's properties: of a policy, or of stock Spark."""
+    from spark_sched import bridge
+
+    base = {
+        **local_properties(directory),
+        "spark.eventLog.enabled": "false",
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    }
+    if arm in (STOCK, NULL):
+        return {**base, "spark.master": "local[4]"}
+    return dict(bridge.conf("local[4]", {**base, "spark.sched.planner.policy": arm}))
+
+
 @contextlib.contextmanager
 def applications(arms: tuple[str, ...]) -> Iterator[dict[str, Application]]:
     """Warm applications by arm."""
-    from spark_sched import bridge
-
     with workspace() as directory, contextlib.ExitStack() as stack:
-        base = {
-            **local_properties(directory),
-            "spark.eventLog.enabled": "false",
-            "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
-        }
         running = {}
         for arm in arms:
-            if arm in (STOCK, NULL):
-                properties = {**base, "spark.master": "local[4]"}
-            else:
-                properties = dict(bridge.conf("local[4]", {**base, "spark.sched.planner.policy": arm}))
-            running[arm] = Application(properties, str(directory))
+            running[arm] = Application(properties_of(arm, directory), str(directory))
             stack.callback(running[arm].stop)
         for arm, application in running.items():
             application.run(200)

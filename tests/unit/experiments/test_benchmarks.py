@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spark_sched.bridge import attach
 from spark_sched.experiments.demo.timeline import Span, Timeline
+from spark_sched.policies.registry import available
 from spark_sched.sim.barriers import Barriers, JobBarriers
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -188,3 +190,28 @@ def test_jobs_with_deadlines_may_be_preempted_live_and_in_the_simulator(benchmar
         module.simulated_missed(jobs, "prio", 8, history)
     assert len(specs) == len(jobs)
     assert all(spec.copies for spec in specs)
+
+
+def test_tiny_jobs_are_marked_where_the_scheduler_is_attached(benchmark, tmp_path, monkeypatch):
+    monkeypatch.setattr(attach, "build", lambda spark_home: tmp_path / "bridge.jar")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    module = benchmark("tiny_jobs")
+    made = {arm: module.properties_of(arm, tmp_path) for arm in (module.STOCK, module.NULL, "fair")}
+    assert [module.is_attached(properties) for properties in made.values()] == [False, False, True]
+    assert made["fair"]["spark.sched.planner.policy"] == "fair"
+
+
+def test_every_policy_that_the_benchmark_of_3sigma_names_is_run(benchmark, monkeypatch):
+    module = benchmark("sigma_e2e")
+    wanted = []
+
+    def execute(runs, **_):
+        wanted.extend(json.loads(run.arguments) for run in runs)
+        raise InterruptedError
+
+    monkeypatch.setattr(module, "execute", execute)
+    with pytest.raises(InterruptedError):
+        module.main.callback(5.0, 1.4, "7", ",".join(module.LABELS), None, False)
+    assert [each.get("calibrated") for each in wanted if each["policy"] == "3sigma"] == [None, False]
+    assert {each["policy"] for each in wanted} <= set(available())
+    assert {each["load"] for each in wanted} == {1.4}

@@ -53,19 +53,19 @@ def _hours(scale: Scale, whole: float) -> float:
     return {2.0: 0.5, 5.0: 0.75}[whole] if scale.quick else whole
 
 
-def _arm_run(arm: str, seed: int, hours: float) -> RunSpec:
+def arm_run(arm: str, seed: int, hours: float, load: float = 1.4) -> RunSpec:
     """A policy, or 3Sigma with the histograms themselves."""
     if arm == UNCALIBRATED:
-        return e2e_run("3sigma", seed, hours, calibrated=False)
-    return e2e_run(arm, seed, hours)
+        return e2e_run("3sigma", seed, hours, load, calibrated=False)
+    return e2e_run(arm, seed, hours, load)
 
 
 def _runs(whole: float) -> Callable[[Scale], list[RunSpec]]:
-    return lambda scale: [_arm_run(arm, seed, _hours(scale, whole)) for seed in scale.seeds for arm in _ARMS]
+    return lambda scale: [arm_run(arm, seed, _hours(scale, whole)) for seed in scale.seeds for arm in _ARMS]
 
 
 def _found(scale: Scale, results: Results, hours: float) -> dict[str, list[Mapping[str, Any]]]:
-    return {arm: [results[_arm_run(arm, seed, hours)] for seed in scale.seeds] for arm in _ARMS}
+    return {arm: [results[arm_run(arm, seed, hours)] for seed in scale.seeds] for arm in _ARMS}
 
 
 def _against(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Value]:
