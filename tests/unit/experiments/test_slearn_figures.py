@@ -12,7 +12,7 @@ from spark_sched.analysis.evaluate.tasks import MeasuredJob, covs, evaluate_task
 from spark_sched.experiments.reproduce.figures import document
 from spark_sched.experiments.reproduce.registry import choose, load
 from spark_sched.experiments.reproduce.runs import Scale, execute
-from spark_sched.experiments.reproduce.slearn import arm_runs, common
+from spark_sched.experiments.reproduce.slearn import arm_runs, common, scheduling
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, generated, learning, trained
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
@@ -21,7 +21,7 @@ from spark_sched.sim import ClusterSpec, simulate, uniform_nodes
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Scale:
-    monkeypatch.setattr(common, "_jobs", lambda scale, dag: 40)
+    monkeypatch.setattr(common, "jobs_of", lambda scale, dag: 40)
     return Scale(quick=True, seeds=(1,))
 
 
@@ -62,6 +62,12 @@ def test_numbers_that_only_the_papers_text_or_tables_have_stand_beside_ours(
     assert {each: values[each].paper for each in papers} == papers
     measured = [values[each].ours for each in papers if not each.endswith("adaptive_p50_error")]
     assert None not in measured
+
+
+def test_figures_name_the_number_of_jobs_that_ran():
+    quick, whole = (Scale(quick=each, seeds=(1,)) for each in (True, False))
+    told = [scheduling._notes(quick), scheduling._notes(whole), scheduling._notes(whole, dag=True)]
+    assert [each.split(" jobs ")[0] for each in told] == [f"150 slots, {n}" for n in (200, 1250, 900)]
 
 
 def test_the_paper_has_tables_4_to_9_and_figures_1_to_9():

@@ -24,14 +24,15 @@ ARMS = ("slearn", "3sigma-gs", "3sigma-tl", "point-est", "gs-las", "fifo", "gs-o
 _SECONDS = {"gs-las": 25.0, "fifo": 1.0}
 
 
-def _jobs(scale: Scale, dag: bool) -> int:
+def jobs_of(scale: Scale, dag: bool) -> int:
+    """Jobs that run, of one seed."""
     if scale.quick:
         return 200
     return 900 if dag else 1250
 
 
 def jct_run(scale: Scale, trace: TraceSpec, seed: int, arm: str) -> RunSpec:
-    jobs, fields = _jobs(scale, trace.dag), asdict(trace)
+    jobs, fields = jobs_of(scale, trace.dag), asdict(trace)
     return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=fields, seed=seed, arms=[arm], jobs=jobs)
 
 
@@ -41,7 +42,7 @@ def jct_runs(scale: Scale, traces: Iterable[TraceSpec], arms: Iterable[str]) -> 
 
 
 def accuracy_run(scale: Scale, trace: TraceSpec, seed: int) -> RunSpec:
-    return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
+    return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=jobs_of(scale, trace.dag))
 
 
 def accuracy_runs(scale: Scale, traces: Iterable[TraceSpec]) -> list[RunSpec]:

@@ -19,6 +19,7 @@ from spark_sched.experiments.reproduce.slearn.common import (
     by_trace,
     jct_run,
     jct_runs,
+    jobs_of,
     measured,
     rows_of,
     speedups,
@@ -26,10 +27,12 @@ from spark_sched.experiments.reproduce.slearn.common import (
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 
-_NOTES = (
-    "150 slots, 1250 jobs a seed, generated traces (see table4). A speed-up is the mean JCT under the other "
-    "scheme over that under SLearn; intervals are over seeds."
-)
+
+def _notes(scale: Scale, *, dag: bool = False) -> str:
+    return (
+        f"150 slots, {jobs_of(scale, dag)} jobs a seed, generated traces (see table4). A speed-up is the "
+        "mean JCT under the other scheme over that under SLearn; intervals are over seeds."
+    )
 
 
 @figure("fig3", "Adaptive sampling")
@@ -72,7 +75,7 @@ def figure_4(scale: Scale, results: Results) -> Figure:
     charts = by_trace(
         "", "% of sampled jobs", values, lambda like: {f"{like}_{n}_pct": f"{n} %" for n in range(1, 6)}
     )
-    return Figure(rows_of(values), values, _NOTES, charts)
+    return Figure(rows_of(values), values, _notes(scale), charts)
 
 
 #: Average speed-ups of SLearn (§5.2.4).
@@ -118,7 +121,7 @@ def figure_5(scale: Scale, results: Results) -> Figure:
         for arm in _MIX[1:]:
             means, _ = speedups(scale, results, trace, arm)
             values.append(mean_value(f"{title}_{arm}_average", "", None, means))
-    notes = _NOTES + (
+    notes = _notes(scale) + (
         " '3sigma-gs-learns' has no history before the run and learns during it; the paper's 3Sigma learns "
         "from a history before the run and no more."
         " Of the Google-2011-like trace a fifth of the programs change for good after history (§2.4): with "
@@ -180,7 +183,7 @@ def table_6(scale: Scale, results: Results) -> Figure:
         values,
         lambda like: {f"{like}_{ratio}_pct_average": float(ratio) for ratio in RATIOS},
     )
-    notes = _NOTES + (
+    notes = _notes(scale) + (
         " Errors are those of a ratio's pilots on all wide jobs; the adaptive ratio's differ from job to job "
         "and are not measured."
     )
@@ -214,7 +217,8 @@ def figure_6(scale: Scale, results: Results) -> Figure:
         values.append(mean_value(f"both_{name}", "%", paper, common))
         values.append(mean_value(f"both_{name}_lower_under_slearn", "%", lower, better))
     notes = (
-        _NOTES + " Normalised wait: mean wait of a job's tasks over its mean task time, 2Sigma-like trace."
+        _notes(scale)
+        + " Normalised wait: mean wait of a job's tasks over its mean task time, 2Sigma-like trace."
     )
     return Figure(rows_of(values), values, notes)
 
@@ -252,7 +256,7 @@ def table_8(scale: Scale, results: Results) -> Figure:
             works.append(100.0 * float(total[chosen].sum() / total.sum()))
         values.append(mean_value(f"bin_{at + 1}_jobs", "%", jobs, shares))
         values.append(mean_value(f"bin_{at + 1}_work", "%", work, works))
-    notes = _NOTES + " Bins: thin (fewer than 3 tasks) or wide, and less than 1000 s of work or more."
+    notes = _notes(scale) + " Bins: thin (fewer than 3 tasks) or wide, and less than 1000 s of work or more."
     return Figure(rows_of(values), values, notes)
 
 
@@ -278,7 +282,7 @@ def figure_8(scale: Scale, results: Results) -> Figure:
         "2STrace", "", "speed-up over 3Sigma", values,
         {f"bin_{at + 1}_average": label for at, label in enumerate(bins)},
     )  # fmt: skip
-    return Figure(rows_of(values), values, _NOTES, (chart,))
+    return Figure(rows_of(values), values, _notes(scale), (chart,))
 
 
 _LIMITS = (2, 3, 4, 5, 6)
@@ -307,7 +311,7 @@ def table_9(scale: Scale, results: Results) -> Figure:
         values,
         lambda like: {f"{like}_limit_{limit}_average": float(limit) for limit in _LIMITS},
     )
-    return Figure(rows_of(values), values, _NOTES, charts)
+    return Figure(rows_of(values), values, _notes(scale), charts)
 
 
 _FIGURE_9 = {"3sigma-gs": 1.26, "gs-las": 2.15, "point-est": 1.74}
@@ -338,7 +342,7 @@ def figure_9(scale: Scale, results: Results) -> Figure:
     for name, paper in (("slearn", 33.90), ("3sigma", 47.21)):
         missed = measured(scale, results, _CHAINS, "predictors", name, "error_pct", "p50")
         values.append(mean_value(f"{name}_p50_error", "%", paper, missed))
-    notes = _NOTES + (
+    notes = _notes(scale, dag=True) + (
         " 900 chains of 2 to 5 stages, each what a job of the Google-2019-like trace would be, all of one "
         "program. How much the stages of one chain have in common decides how far the first one's pilots "
         "tell of the others; the paper does not give it. Nine tenths of the variance between runs stay for "
