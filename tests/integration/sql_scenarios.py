@@ -6,6 +6,7 @@ Run like those of `scenarios`.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -233,45 +234,54 @@ def _last_done(sc: Any, after: int = -1) -> int:
 
 
 def time_limit(spark: SparkSession) -> Result:
-    """A query with a broadcast, not adaptive, waits for slots that a marked job uses."""
+    """Queries with a broadcast, one of them adaptive, wait for slots that a marked job uses."""
     sc = spark.sparkContext
     warm_up(sc, 4)
-    session = spark.newSession()
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    session.conf.set("spark.sql.broadcastTimeout", "2")
-    ended: list[str] = []
+    limit_s = 2
+    ended: dict[str, str] = {}
 
-    def query() -> None:
+    def query(adaptive: str) -> None:
+        session = spark.newSession()
+        session.conf.set("spark.sql.adaptive.enabled", adaptive)
+        session.conf.set("spark.sql.broadcastTimeout", str(limit_s))
         small = session.range(50, numPartitions=2).withColumnRenamed("id", "k")
         big = session.range(2000, numPartitions=4).selectExpr("id % 50 k", "id v")
         try:
-            ended.append(str(big.join(broadcast(small), "k").count()))
+            ended[adaptive] = str(big.join(broadcast(small), "k").count())
         except Exception as error:
-            ended.append(str(error))
+            ended[adaptive] = str(error)
+
+    def waiting() -> list[str]:
+        return [job.job for job in spark_sched.status(spark).jobs if not job.marks.marked]
 
     def stories() -> list[tuple[str, str]]:
-        waiting = [job for job in spark_sched.status(spark).jobs if not job.marks.marked]
-        explained = [spark_sched.explain(spark, job.job) for job in waiting]
+        explained = [spark_sched.explain(spark, job) for job in waiting()]
         return [(job.job, entry.text) for job in explained for entry in job.story]
 
-    told: list[tuple[str, str]] = []
+    told: dict[str, str] = {}  # by job; a query that fails leaves the status
 
     def is_told() -> bool:
-        told[:] = [(job, text) for job, text in stories() if "spark.sql.broadcastTimeout" in text]
+        told.update((job, text) for job, text in stories() if "spark.sql.broadcastTimeout" in text)
         return bool(told)
 
     with release() as end, spark_sched.job(spark, "important", priority=10):
         holder = InheritableThread(target=sc.parallelize(range(4), 4).foreach, args=(_until(end),))
         holder.start()
         wait_until(lambda: running_tasks(sc) == 4, "all slots were to be used")
-        thread = threading.Thread(target=query)
-        thread.start()
+        threads = [threading.Thread(target=query, args=(adaptive,)) for adaptive in ("true", "false")]
+        threads[0].start()
         try:
+            wait_until(lambda: len(waiting()) == 1, "the adaptive query was to wait")
+            limit_over_s = time.monotonic() + 2 * limit_s
+            threads[1].start()
             wait_until(is_told, "the waiting query was to be told of")
+            wait_until(lambda: time.monotonic() > limit_over_s, "the limit was to be over")
+            is_told()
         finally:
             end.touch()
-            holder.join()
-            thread.join()
+            for thread in (holder, *threads):
+                if thread.ident is not None:
+                    thread.join()
     return {"told": told, "ended": ended, "counters": settled(sc)}
 
 

@@ -141,15 +141,16 @@ private[spark] final class SchedTaskScheduler(
       val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.shape)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-      val aheadMs = steadyClock.aheadMs
+      // One time for all: a deadline that is a length of time counts from the start that the status shows.
+      val (startMs, aheadMs) = (nowMs, steadyClock.aheadMs)
       val origin = books.origins.of(taskSet.properties)
       val given = origin.given(property) // nobody's plan is read for another's stages
-      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs - aheadMs, origin).laterBy(aheadMs)
+      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, startMs - aheadMs, origin).laterBy(aheadMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
-        restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), given, nowMs)
+        restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), given, startMs)
       waitingQueries.stageStarted(
-        stage, mark.key, mark.name, taskSet.priority, given(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), given, nowMs)
+        stage, mark.key, mark.name, taskSet.priority, given(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), given, startMs)
       val query = given(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
       // A later attempt of a stage starts with some outputs present.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)

@@ -19,7 +19,9 @@ import org.apache.spark.network.util.JavaUtils
 private[sparksched] final class WaitingQueries(application: String => Option[String], tell: (String, String) => Unit) extends Logging {
   import WaitingQueries._
 
-  private val byStage = mutable.HashMap.empty[String, Query]
+  private val byStage = mutable.HashMap.empty[String, Seq[Query]]
+  // When the first stage of each could start. Later stages come when earlier ones are over.
+  private val sinceMs = mutable.LinkedHashMap.empty[String, Long]
   private val warned = mutable.LinkedHashSet.empty[String]
 
   /**
@@ -37,24 +39,25 @@ private[sparksched] final class WaitingQueries(application: String => Option[Str
     // Adaptive execution waits for a broadcast without a limit, and asks for it when it is there.
     def isAdaptive = property(Adaptive).orElse(application(Adaptive)).forall(_.trim.equalsIgnoreCase("true"))
     val broadcast = SqlOutlook.broadcasts(property).headOption.filterNot(_ => isAdaptive)
+    val execution = property(SqlOutlook.ExecutionId)
+    // A statement may be cancelled before the limit of its broadcast is over.
     val found =
-      if (broadcast.isDefined) limit(Broadcast, "300").map(ms => (Broadcast, ms, broadcast.get))
-      else if (isStatement) limit(Statement, "0").map(ms => (Statement, ms, job))
-      else None
-    found.foreach { case (setting, limitMs, query) =>
-      val sinceMs = byStage.valuesIterator.find(_.id == query).fold(nowMs)(_.sinceMs)
-      val execution = property(SqlOutlook.ExecutionId).getOrElse(s"of Spark job $sparkJob")
-      byStage(stage) = Query(query, job, s"query $execution of job $name", setting, limitMs, sinceMs)
+      broadcast.flatMap(id => limit(Broadcast, "300").map((Broadcast, _, id))).toSeq ++
+        Option.when(isStatement)(limit(Statement, "0")).flatten.map((Statement, _, execution.getOrElse(job)))
+    if (found.nonEmpty) byStage(stage) = found.map { case (setting, limitMs, id) =>
+      val since = sinceMs.getOrElseUpdate(id, nowMs)
+      if (sinceMs.size > MostKnown) sinceMs -= sinceMs.head._1
+      Query(id, job, s"query ${execution.getOrElse(s"of Spark job $sparkJob")} of job $name", setting, limitMs, since)
     }
   }
 
   def stageEnded(stage: String): Unit = byStage -= stage
 
   /** @param waits whether a stage has tasks that wait, and none that runs */
-  def look(waits: String => Boolean, nowMs: Long): Unit = if (byStage.nonEmpty) byStage.foreach { case (stage, q) =>
+  def look(waits: String => Boolean, nowMs: Long): Unit = if (byStage.nonEmpty) for ((stage, queries) <- byStage; q <- queries) {
     if (nowMs - q.sinceMs >= q.limitMs / 2 && !warned(q.id) && waits(stage)) {
       warned += q.id
-      if (warned.size > MostWarned) warned -= warned.head
+      if (warned.size > MostKnown) warned -= warned.head
       val sentence = s"waits for slots, and half of ${q.setting} (${q.limitMs / 1000} s) is over, which counts this time: Spark fails the " +
         "query when all of it is. Give the query a priority, a pool with a minimum share, or a longer limit"
       tell(q.job, sentence)
@@ -72,8 +75,8 @@ private[sparksched] object WaitingQueries {
   private val Adaptive = "spark.sql.adaptive.enabled" // by default it is
   private val Statement = "spark.sql.thriftServer.queryTimeout"
 
-  /** Queries that are not warned of again. */
-  private val MostWarned = 10000
+  /** Queries of which the start is known, and which are not warned of again. */
+  private val MostKnown = 10000
 
   /**
    * @param id of what the limit is for: a broadcast, or a statement

@@ -44,6 +44,21 @@ final class WaitingQueriesSuite extends AnyFunSuite {
     assert(told.size === 1)
   }
 
+  test("the time of a statement goes on from stage to stage, and begins with each statement of a job") {
+    val queries = made("spark.sql.thriftServer.queryTimeout" -> "60")
+    def of(execution: Int) = "spark.sql.execution.id" -> execution.toString
+    start(queries, "0.0", 0, isStatement = true, of(7))
+    queries.stageEnded("0.0")
+    start(queries, "1.0", 25000, isStatement = true, of(7))
+    start(queries, "2.0", 25000, isStatement = true, of(8))
+    queries.look(_ => true, 29999)
+    assert(told === Nil)
+    queries.look(_ => true, 30000)
+    assert(told.size === 1)
+    queries.look(_ => true, 55000)
+    assert(told.size === 2)
+  }
+
   test("what runs or ended is not told of, nor what has no limit") {
     val queries = made(limit -> "4")
     start(queries, "0.0", 0, isStatement = false, tag)
@@ -71,5 +86,16 @@ final class WaitingQueriesSuite extends AnyFunSuite {
     assert(told.size === 1)
     queries.look(_ == "1.0", 150000)
     assert(told.last._2.contains("spark.sql.broadcastTimeout (300 s)"))
+  }
+
+  test("a statement whose limit is over before that of its broadcast is told of in time") {
+    val queries = made("spark.sql.thriftServer.queryTimeout" -> "60", limit -> "300")
+    start(queries, "0.0", 0, isStatement = true, tag)
+    queries.look(_ => true, 30000)
+    assert(told.size === 1 && told.head._2.contains("spark.sql.thriftServer.queryTimeout (60 s)"))
+    queries.look(_ => true, 150000)
+    assert(told.size === 2 && told.last._2.contains("spark.sql.broadcastTimeout (300 s)"))
+    queries.stageEnded("0.0")
+    assert(queries.watched === 0)
   }
 }
