@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sched.policies.plan import JobPlan, PilotSet, Plan, ReservationRule
+from spark_sched.config import validate
+from spark_sched.policies.plan import JobPlan, PilotSet, Plan, PoolShare, ReservationRule
 from spark_sched.sim.enforcement import (
     Enforcement,
     RunningAttempt,
@@ -18,12 +19,13 @@ from spark_sched.sim.enforcement import (
     victims,
 )
 from spark_sched.sim.ledger import Ledger, Rule
+from spark_sched.sim.overlay import Overlay, Planned
 from spark_sched.sim.pilots import PilotGate
-from spark_sched.sim.planning import planned_rule
 from spark_sched.sim.queues import QueueTurns
 
 PATIENCE_MS = 400
 UNRANKED = 2**31 - 1
+_OVERLAY = Overlay(validate({}))
 BASE = Rule(max_hold_ms=60_000, gap_ms=2_000, copies=False, whole_job=False)
 
 
@@ -213,7 +215,7 @@ class Rounds:
             job.rule, job.queue = job.own_rule, None
             job.rank = UNRANKED if self.plan is not None and self.plan.ordered else 0
         else:
-            job.rule = planned_rule(job.own_rule, entry.priority, entry.reservation, enabled=True)
+            job.rule = _OVERLAY.in_force(job.own_rule, planned_of(entry))
             job.queue = entry.queue if weights else None
             job.rank = entry.rank if self.plan is not None and self.plan.ordered else 0
 
@@ -344,20 +346,26 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
         valid_for_ms=data["valid_for_ms"],
         policy="",
         ordered=data["ordered"],
-        jobs=tuple(_job_of(entry) for entry in data["jobs"]),
+        jobs=tuple(entry_of(entry) for entry in data["jobs"]),
         new_jobs_wait=data.get("new_jobs_wait", False),
         queue_weights=tuple(data.get("queue_weights", ())),
         slowness=data.get("slowness", {}),
     )
 
 
-def _job_of(data: Mapping[str, Any]) -> JobPlan:
-    pilots, rule, share = data.get("pilots"), data.get("reservation"), data.get("share")
+def planned_of(entry: JobPlan) -> Planned:
+    """What an entry of a plan says of its job's rule."""
+    return Planned(entry.priority, entry.reservation, entry.pool)
+
+
+def entry_of(data: Mapping[str, Any]) -> JobPlan:
+    """One job's entry in a plan as the protocol's JSON."""
+    pilots, share, pool = data.get("pilots"), data.get("share"), data.get("pool")
     return JobPlan(
         data["job"],
         data["rank"],
         data["priority"],
-        None if rule is None else ReservationRule(rule["isolation"], None, None, 0.5, (), True),
+        _reservation_of(data.get("reservation")),
         "",
         start_ms=data.get("start_ms"),
         deferred=data.get("deferred", False),
@@ -367,4 +375,19 @@ def _job_of(data: Mapping[str, Any]) -> JobPlan:
         queue=data.get("queue"),
         victims=tuple(data.get("victims", ())),
         powerful=data.get("powerful", False),
+        pool=None if pool is None else PoolShare(**pool),
+    )
+
+
+def _reservation_of(rule: Mapping[str, Any] | None) -> ReservationRule | None:
+    if rule is None:
+        return None
+    return ReservationRule(
+        rule["isolation"],
+        rule.get("alpha"),
+        rule.get("t_m_ms"),
+        rule.get("prereserve_threshold", 0.5),
+        tuple(rule.get("stage_tasks", ())),
+        rule.get("copies", True),
+        rule.get("gap_ms"),
     )

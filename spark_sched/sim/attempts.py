@@ -178,12 +178,13 @@ class Attempts:
         self.emitted.version += 1
         if self.emitted.listener is not None:
             self.emitted.ended(a, outcome, now, self.slots.nodes.names[a.node], beneficiary)
-        if self.slots.left:
-            self.node_emptied(a.node)
         if self.reservations.engaged:
             self.reservations.ended(a, outcome == "success", now)
+        if self.slots.left:
+            self.node_emptied(a.node)
 
     def node_emptied(self, node: int) -> None:
         """A leaving node is removed when the last of its tasks has ended."""
         if self.slots.left.get(node) == 0:
+            self.reservations.node_left(node, self.instant.now_ms)
             self.emitted.node_left(self.slots.nodes.names[node], self.instant.now_ms)

@@ -20,7 +20,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from spark_sched.config import Settings, keys
+from spark_sched.config import Settings
 from spark_sched.events import Event
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import (
@@ -50,12 +50,14 @@ from spark_sched.sim.idle import FOREVER_MS
 from spark_sched.sim.jobs import ActiveJobs, Newcomers
 from spark_sched.sim.launching import Launcher
 from spark_sched.sim.nodes import Nodes
+from spark_sched.sim.overlay import Overlay
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.plan_in_force import Plans
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import Attempt, JobRun
 from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.results import Recorder, Result
+from spark_sched.sim.rules import Rules
 from spark_sched.sim.servers import Servers
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec, SchedulingChange
@@ -100,12 +102,15 @@ class Simulation:
         gates = Gates(waiting)
         queues = QueueTurns()
         starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies
-        newcomers = Newcomers(planning.own_rule(settings), reserve=bool(planner.every_ms))
+        newcomers = Newcomers(reserve=bool(planner.every_ms))
+        rules = Rules(Overlay(settings))
         active: dict[str, JobRun] = {}
-        reservations = Reservations(slots, active, emitted.listener, seed)
+        reservations = Reservations(
+            slots, active, [node.slots for node in cluster.nodes], emitted.listener, rules.overlay.idle, seed
+        )
         self._jobs = ActiveJobs(
-            instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, reservations,
-            active, iter(jobs),
+            instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, rules,
+            reservations, active, iter(jobs),
         )  # fmt: skip
         durations = Durations(cluster, seed)
         attempts = self._attempts = Attempts(
@@ -119,7 +124,7 @@ class Simulation:
         at_first = [0 if node.from_ms else node.slots for node in cluster.nodes]
         self._plans = Plans(
             planner, instant, agenda, self._jobs, attempts, slots, waiting, gates, queues, starts, emitted,
-            at_first, enabled=settings[keys.RESERVATION_ENABLED],
+            at_first,
         )  # fmt: skip
         self._launcher = Launcher(
             slots, waiting, gates, reservations, queues, starts,

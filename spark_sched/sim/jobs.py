@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -25,7 +25,7 @@ from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun, StageRun
 from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.results import Recorder
-from spark_sched.sim.rule import Rule
+from spark_sched.sim.rules import Rules
 from spark_sched.sim.stages import new_stage
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec, MarkChange, NextJob
@@ -34,14 +34,12 @@ from spark_sched.state import EndedJob, JobMarks
 
 @dataclass(slots=True)
 class Newcomers:
-    """The rules of a job until a plan contains it.
+    """The place of a job until a plan contains it.
 
     Attributes:
-        own_rule: the rule of its reservations.
-        reserve: whether that rule is in force at once; an ideal planner plans before any task is launched.
+        reserve: whether its own rule is in force at once; an ideal planner plans before any task is launched.
     """
 
-    own_rule: Callable[[JobSpec], Rule]
     reserve: bool
     rank: int = 0
 
@@ -72,11 +70,11 @@ class ActiveJobs:
     """Starts and ends jobs and their stages.
 
     Attributes:
-        newcomers: the rules of a job until a plan contains it.
+        newcomers: the place of a job until a plan contains it.
+        rules: the rules of jobs.
         reservations: the slots that these jobs hold.
         active: jobs that run or wait, by key.
         source: the workload; jobs are read when the clock reaches them.
-        paused: whether reservations are paused, so that no job may hold slots.
         since_plan: jobs that arrived or ended since the last plan.
     """
 
@@ -89,10 +87,10 @@ class ActiveJobs:
     emitted: EmittedEvents
     recorder: Recorder
     newcomers: Newcomers
+    rules: Rules
     reservations: Reservations
     active: dict[str, JobRun]
     source: Iterator[JobSpec]
-    paused: bool = False
     since_plan: SincePlan = field(default_factory=SincePlan)
     _numbers: _Numbers = field(default_factory=_Numbers)
 
@@ -127,11 +125,10 @@ class ActiveJobs:
         if spec.key in self.active:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         now_ms, newcomers = self.instant.now_ms, self.newcomers
-        job = JobRun(spec, next(self._numbers.job), newcomers.own_rule(spec), now_ms)
+        job = JobRun(spec, next(self._numbers.job), self.rules.own(spec), now_ms)
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
-        if self.paused:
-            job.rule = replace(job.rule, isolation=0.0)
+        job.rule = self.rules.in_force(job.terms)
         self.active[spec.key] = job
         self.since_plan.new[spec.key] = job
         self.instant.changed |= planning.ARRIVALS
@@ -162,12 +159,11 @@ class ActiveJobs:
         job.view = None
         job.terms.marks = JobMarks.of(job.spec)
         job.terms.on_hold = change.on_hold
-        own = job.terms.own_rule = newcomers.own_rule(job.spec)
-        job.terms.planned = None
+        own = job.terms.own_rule = self.rules.own(job.spec)
+        job.terms.changed = True
         if newcomers.reserve or job.terms.on_hold:
             job.priority = own.priority
-            isolation = 0.0 if job.terms.on_hold or self.paused else own.isolation
-            job.rule = replace(job.rule, priority=own.priority, isolation=isolation)
+            job.rule = self.rules.in_force(job.terms)
             self.reservations.rule_set(job, now_ms)
         self.waiting.unsorted = True
         for stage in job.stages.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, PlanDue
@@ -24,7 +24,6 @@ class Plans:
 
     Attributes:
         totals: slots of each present node.
-        enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
     """
 
     planner: planning.Planner
@@ -39,7 +38,6 @@ class Plans:
     starts: StartGate
     emitted: EmittedEvents
     totals: list[int]
-    enabled: bool
     _plan_at_ms: int = -1
     _again_ms: int | None = None  # the plan in force wants another one then
 
@@ -66,20 +64,14 @@ class Plans:
             self.planner.take(change.policy)
             self._again_ms = None
             jobs.since_plan.new.update(jobs.active)  # It knows none.
-        if change.reserves is jobs.paused:
-            jobs.paused = not change.reserves
+        if change.reserves is jobs.rules.paused:
+            jobs.rules.paused = not change.reserves
             for job in jobs.active.values():
-                planned = job.terms.planned
-                if planned is not None:
-                    enabled = self.enabled and not jobs.paused and not job.terms.on_hold
-                    job.rule = planning.planned_rule(job.terms.own_rule, *planned, enabled=enabled)
-                    jobs.reservations.rule_set(job, now_ms)
-                elif jobs.paused or jobs.newcomers.reserve:
-                    held = 0.0 if jobs.paused or job.terms.on_hold else job.terms.own_rule.isolation
-                    job.rule = replace(job.terms.own_rule, isolation=held)
+                if job.terms.planned is not None or jobs.rules.paused or jobs.newcomers.reserve:
+                    job.rule = jobs.rules.in_force(job.terms)
                     jobs.reservations.rule_set(job, now_ms)
         self.instant.changed |= planning.ARRIVALS
-        self.emitted.scheduling_changed(self.planner.policy.name, jobs.paused, now_ms)
+        self.emitted.scheduling_changed(self.planner.policy.name, jobs.rules.paused, now_ms)
 
     def make(self) -> None:
         """Make a plan for the present state; if the planner plans at fixed intervals, at its next time."""
@@ -107,9 +99,9 @@ class Plans:
         for job in planning.put_in_force(
             plan,
             jobs,
+            self.jobs.rules,
             ordered=plan.ordered,
             by_arrival=one_by_one,
-            enabled=self.enabled and not self.jobs.paused,
         ):
             self.waiting.unsorted = True
             self.jobs.reservations.rule_set(job, now)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from spark_sched.config import Settings, keys
 from spark_sched.policies.base import ChangesWith, Policy
-from spark_sched.policies.plan import Plan, PoolShare, ReservationRule
+from spark_sched.policies.plan import Plan
 from spark_sched.predict import Predictor, forecasts
+from spark_sched.sim.overlay import Planned
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun
-from spark_sched.sim.rule import CopyAge, DeadlineRule, Rule
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.rules import Rules
 from spark_sched.state import EndedJob, ExecutorView, Snapshot
 
 # What changed since the last plan, as bits. JOBS: one arrived or ended. NODES: one joined or left. GATES: the
@@ -143,68 +141,13 @@ class _Executors(Mapping[str, ExecutorView]):
         return sum(total > 0 for total in self._totals)
 
 
-def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
-    """The rule of a job that no plan contains: the configuration's, overridden by the job's marks.
-
-    As the JVM's ``Registry.rule``: a job below ``minPriority`` holds no slots unless it sets an isolation
-    level.
-    """
-    enabled = settings[keys.RESERVATION_ENABLED]
-    isolation = settings[keys.RESERVATION_ISOLATION]
-    min_priority = settings[keys.RESERVATION_MIN_PRIORITY]
-    defaults = Rule(
-        pre_reserve_threshold=settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD],
-        shape=settings[keys.RESERVATION_ALPHA],
-        shape_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
-        max_hold_ms=settings[keys.RESERVATION_MAX_HOLD],
-        deadline=cast(DeadlineRule, settings[keys.RESERVATION_DEADLINE]),
-        gap_ms=settings[keys.RESERVATION_GAP],
-        copies=settings[keys.COPIES_ENABLED],
-        copy_age=CopyAge(settings[keys.COPIES_MIN_TASK_TIME], settings[keys.COPIES_MIN_SLOWDOWN]),
-        whole_job=settings[keys.RESERVATION_LOOKAHEAD] == "job",
-    )
-    made: dict[tuple[int, float, bool], Rule] = {}
-
-    def rule(spec: JobSpec) -> Rule:
-        level = spec.isolation
-        if level is None:
-            level = isolation if spec.priority >= min_priority else 0.0
-        key = (spec.priority, level if enabled else 0.0, defaults.copies and spec.copies)
-        if key not in made:
-            made[key] = replace(defaults, priority=key[0], isolation=key[1], copies=key[2])
-        return made[key]
-
-    return rule
-
-
-def planned_rule(
-    own: Rule,
-    priority: int,
-    reservation: ReservationRule | None,
-    pool: PoolShare | None = None,
-    *,
-    enabled: bool,
-) -> Rule:
-    """The job's own rule, overridden by the plan's, as the JVM's ``JobPlan.over``."""
-    if reservation is None or not enabled:
-        if own.isolation == 0.0 and own.priority == priority and own.pool == pool:
-            return own  # Most rules of most plans: a copy of each would take longer than the rest.
-        return replace(own, priority=priority, isolation=0.0, pool=pool)
-    return replace(
-        own,
-        priority=priority,
-        isolation=reservation.isolation,
-        shape=own.shape if reservation.alpha is None else reservation.alpha,
-        scale_ms=own.scale_ms if reservation.t_m_ms is None else reservation.t_m_ms,
-        pre_reserve_threshold=reservation.prereserve_threshold,
-        copies=own.copies and reservation.copies,
-        stage_tasks=reservation.stage_tasks,
-        pool=pool,
-    )
-
-
 def put_in_force(
-    plan: Plan, jobs: Mapping[str, JobRun], *, ordered: bool, by_arrival: bool, enabled: bool
+    plan: Plan,
+    jobs: Mapping[str, JobRun],
+    rules: Rules,
+    *,
+    ordered: bool,
+    by_arrival: bool,
 ) -> Iterator[JobRun]:
     """Give jobs the plan's priorities, ranks, rules and shares. Returns the jobs whose order or rule has
     changed.
@@ -213,7 +156,6 @@ def put_in_force(
         plan: of these jobs alone.
         ordered: the plan's ranks are in force.
         by_arrival: whether the plan contains only new jobs, so that a job's rank is its arrival.
-        enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
     """
     for entry in plan.jobs:
         job = jobs[entry.job]
@@ -221,11 +163,12 @@ def put_in_force(
         terms.share = None if entry.share is None else dict(entry.share)
         terms.powerful = entry.powerful
         rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
-        wanted = (entry.priority, entry.reservation, entry.pool)
+        wanted = Planned(entry.priority, entry.reservation, entry.pool)
         place = (rank, entry.priority, entry.queue)
-        if (job.rank, job.priority, job.queue) != place or terms.planned != wanted:
+        news = terms.changed or terms.planned != wanted
+        if news or (job.rank, job.priority, job.queue) != place:
             job.rank, job.priority, job.queue = place
-            if terms.planned != wanted:
-                terms.planned = wanted
-                job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled and not terms.on_hold)
+            if news:
+                terms.planned, terms.changed = wanted, False
+                job.rule = rules.in_force(terms)
             yield job

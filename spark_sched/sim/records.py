@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from spark_sched.policies.plan import PilotSet, PoolShare, ReservationRule
+from spark_sched.policies.plan import PilotSet
 from spark_sched.sim.delay_scheduling import Near
+from spark_sched.sim.overlay import Planned
 from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
@@ -187,7 +188,8 @@ class JobTerms:
     Attributes:
         marks: its owner's, and an operator's changes of them.
         own_rule: of its reservations, by its marks and the configuration.
-        planned: what the plan lays over that: priority, reservation, pool; None: no plan knows the job.
+        planned: what the plan lays over that; None: no plan knows the job.
+        changed: an operator changed the marks after that plan was made.
         pilots: tasks of one of its stages that run before the others.
         share: slots that it may still take, by partition; None: any.
         powerful: its tasks take open slots of the fastest nodes first.
@@ -196,7 +198,8 @@ class JobTerms:
 
     marks: JobMarks
     own_rule: Rule
-    planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
+    planned: Planned | None = None
+    changed: bool = False
     pilots: PilotSet | None = None
     share: dict[int, int] | None = None
     powerful: bool = False

@@ -7,10 +7,11 @@ alike. So its work grows with the number of jobs that reserve, not with all runn
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from spark_sched.events import Event, SlotFreed, SlotHeld
+from spark_sched.sim.idle import IdleLimits
 from spark_sched.sim.ledger import Ledger
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import Attempt, JobRun, StageRun
@@ -23,14 +24,18 @@ class Reservations:
 
     Attributes:
         jobs: active ones, by key.
+        totals_of: slots by node, where it is there.
         emit: gets the events of holds; None: there is no listener.
+        limits: what held slots may cost while no stage of their job is active.
         seed: of the draws of calibrated deadlines.
         engaged: whether any job ever reserved: before that there is nothing to report.
     """
 
     slots: Slots
     jobs: dict[str, JobRun]
+    totals_of: Sequence[int]
     emit: Callable[[Event], None] | None
+    limits: IdleLimits
     seed: int
     engaged: bool = False
     _ledger: Ledger | None = None
@@ -119,8 +124,13 @@ class Reservations:
             self._ledger.observe_free(name, self.slots.free[node], now_ms)
 
     def node_leaves(self, node: int, now_ms: int) -> None:
+        """No task starts there any more; its slots count until `node_left`."""
         if self._ledger is not None:
             self._ledger.executor_draining(self.slots.nodes.names[node], now_ms)
+
+    def node_left(self, node: int, now_ms: int) -> None:
+        if self._ledger is not None:
+            self._ledger.executor_removed(self.slots.nodes.names[node], now_ms)
 
     # ---- what the engine asks ----
 
@@ -177,18 +187,18 @@ class Reservations:
 
     def _begin(self, now_ms: int) -> Ledger:
         """The first job that may hold slots has arrived: report all running tasks to the ledger."""
-        ledger = self._ledger = Ledger(self, seed=self.seed)
+        ledger = self._ledger = Ledger(self, self.limits, self.seed)
         self.engaged = True
         for node, name in enumerate(self.slots.nodes.names):
-            ledger.executor_added(name, self.slots.free[node])
-            if node in self.slots.left:
+            leaving = self.slots.left.get(node, 0) > 0
+            if self.slots.present[node] or leaving:
+                ledger.executor_added(name, self.totals_of[node])
+            if leaving:
                 ledger.executor_draining(name, now_ms)
         for job in self.jobs.values():
             for stage in job.stages.values():
                 for task in stage.running.values():
-                    # The free slots above are without this one.
                     executor = self.slots.nodes.names[task.node]
-                    ledger.observe_free(executor, self.slots.free[task.node] + 1, now_ms)
                     stand_in = self._stand_in(ledger, job, now_ms)
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger

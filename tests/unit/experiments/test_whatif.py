@@ -81,7 +81,8 @@ def test_a_run_in_shadow_mode_is_answered_with_what_would_have_been(tmp_path: Pa
 def test_a_block_of_the_program_that_is_one_job_holds_its_slots_until_its_own_end(tmp_path: Path) -> None:
     """Its last Spark job ends at 2.12 s, the block at 3.52 s, and a job of low priority waits until then."""
     mark = {"spark_sched_job_id": "1", "spark_sched_job_name": "block", "spark_sched_job_priority": "5"}
-    log = Log(**{"spark.sched.planner.python": "python3"}).executor(0, "1", 2)
+    settings = {"spark.sched.reservation.firstGap": "2s"}
+    log = Log(**{"spark.sched.planner.python": "python3", **settings}).executor(0, "1", 2)
     log.job(0, 100, 2_120, [(120, 2_100), (120, 2_100)], **mark)
     log.job(1, 200, 4_620, [(3_540, 4_600), (3_540, 4_600)])
     slot_ms = {"run": 3_960, "held_idle": 2_800, "evicted": 0, "copied": 0}

@@ -31,9 +31,8 @@ final class Orders(mode: String = Modes.On) {
     changedAt -= job
   }
 
-  /** A plan that was made before an operator changed the job does not undo the change. */
-  def over(job: String, plans: PlanInForce, planned: Rule, own: Rule): Rule =
-    if (changedAt.get(job).forall(plans.knows)) planned else planned.copy(priority = own.priority, isolation = own.isolation)
+  /** Whether an operator changed the job after the plan in force was made: the plan does not undo the change. */
+  def isNewer(job: String, plans: PlanInForce): Boolean = !changedAt.get(job).forall(plans.knows)
 
   def switch(change: Event.SchedulingChanged): Unit = switched = Some(change)
 

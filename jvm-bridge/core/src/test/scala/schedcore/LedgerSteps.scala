@@ -114,11 +114,16 @@ object LedgerSteps {
   }
 
   /** What holding between actions may cost; a file that does not say bounds nothing. */
-  def limits(document: JsonNode): IdleLimits = Option(document.get("idle_limits")).fold(IdleLimits.Unbounded) { l =>
-    IdleLimits(l.required("job_share").asDouble, l.required("share").asDouble, l.required("burst_ms").asLong)
-  }
+  def limits(document: JsonNode): IdleLimits = Option(document.get("idle_limits")).fold(IdleLimits.Unbounded)(limitsOf)
 
-  private def rule(fields: JsonNode): Rule = Rule(
+  def limitsOf(l: JsonNode): IdleLimits =
+    IdleLimits(l.required("job_share").asDouble, l.required("share").asDouble, l.required("burst_ms").asLong)
+
+  def pool(fields: JsonNode): Option[PoolShare] = Option.when(fields.isObject)(PoolShare(
+    fields.required("name").asText, fields.required("weight").asDouble, fields.required("min_share").asDouble,
+    fields.path("fair").asBoolean(false)))
+
+  def rule(fields: JsonNode): Rule = Rule(
     priority = fields.required("priority").asInt,
     isolation = fields.required("isolation").asDouble,
     preReserveThreshold = fields.required("pre_reserve_threshold").asDouble,
@@ -133,9 +138,6 @@ object LedgerSteps {
     stageTasks = fields.required("stage_tasks").elements().asScala.map(_.asInt).toIndexedSeq,
     // Later than the others: a file without it means what it did before.
     firstGapMs = Option(fields.get("first_gap_ms")).filterNot(_.isNull).map(_.asLong),
-    pool = Option(fields.get("pool")).filterNot(_.isNull).map { p =>
-      PoolShare(p.required("name").asText, p.required("weight").asDouble, p.required("min_share").asDouble,
-        p.path("fair").asBoolean(false))
-    },
+    pool = pool(fields.path("pool")),
     deadline = Option(fields.get("deadline")).fold(Rule.ParetoForm)(_.asText))
 }

@@ -28,15 +28,14 @@ final class MarkChangeSuite extends AnyFunSuite {
 
   test("what operators order is remembered as long as the job, and a plan from before does not undo it") {
     val orders = new Orders
-    val own = Settings.from(Map.empty).defaults.copy(priority = 9, isolation = 0.5)
     val plans = new PlanInForce(0)
     def plan(snapshot: Long) = plans.put(Some(Plan(1, snapshot, 1000L, ordered = false, Map.empty)))
     orders.changed(mark, held = true, "ada", 5)
     orders.toldAs(mark.key, 10)
     plan(9)
-    assert(orders.over(mark.key, plans, own.copy(priority = 3), own).priority === 9)
+    assert(orders.isNewer(mark.key, plans))
     plan(10)
-    assert(orders.over(mark.key, plans, own.copy(priority = 3), own).priority === 3)
+    assert(!orders.isNewer(mark.key, plans))
     assert(orders.isOnHold(mark.key) && orders.retold(mark, 6).size === 1)
     orders.jobEnded(mark.key)
     assert(!orders.isOnHold(mark.key) && orders.retold(mark, 7) === Nil)

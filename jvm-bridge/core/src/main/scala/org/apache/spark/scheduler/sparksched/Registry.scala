@@ -126,7 +126,7 @@ private[sparksched] final class Registry(
       seriesEnded(series, nowMs)
       newest(series) = mark.key
     }
-    ledger.jobStarted(mark.key, mark.marked, rule(mark, plans))
+    ledger.jobStarted(mark.key, mark.marked, rule(mark, plans, None, mayHold = true))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
     stories.submitted(mark.key, nowMs)
@@ -349,19 +349,13 @@ private[sparksched] final class Registry(
   def applyPlan(plans: PlanBook, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
 
   private def applyRule(j: RegisteredJob, plans: PlanBook, nowMs: Long): Unit = {
-    val planned = rule(j.mark, plans, j.pool)
-    val holdsNone = j.closing.isDefined || orders.isOnHold(j.mark.key)
-    ledger.ruleChanged(j.mark.key, if (holdsNone) planned.copy(isolation = 0.0) else planned, nowMs)
+    val mayHold = j.closing.isEmpty && !orders.isOnHold(j.mark.key)
+    ledger.ruleChanged(j.mark.key, rule(j.mark, plans, j.pool, mayHold), nowMs)
   }
 
-  private def rule(mark: JobMark, plans: PlanBook, pool: Option[PoolShare] = None): Rule = {
-    val defaults = settings.defaults
-    val isolation = mark.isolation.getOrElse(if (mark.priority >= settings.minPriority) defaults.isolation else 0.0)
-    val own = defaults.copy(
-      priority = mark.priority, isolation = isolation, copies = defaults.copies && mark.copies, pool = pool)
-    val planned = orders.over(mark.key, plans, plans.forJob(mark.key).fold(own)(_.over(own)), own)
-    if (settings.reservationEnabled && orders.reserves) planned else planned.copy(isolation = 0.0)
-  }
+  private def rule(mark: JobMark, plans: PlanBook, pool: Option[PoolShare], mayHold: Boolean): Rule = Overlay.inForce(
+    settings, Overlay.own(settings, mark.priority, mark.isolation, mark.copies, pool), plans.forJob(mark.key),
+    changed = orders.isNewer(mark.key, plans), mayHold && orders.reserves)
 
   // ---- what operators change -----------------------------------------------------------------------------------
   /** Marks of the jobs that people mean by a key, an id or a name. */
