@@ -50,7 +50,6 @@ from spark_sched.sim.idle import FOREVER_MS
 from spark_sched.sim.jobs import ActiveJobs, Newcomers
 from spark_sched.sim.launching import Launcher
 from spark_sched.sim.nodes import Nodes
-from spark_sched.sim.overlay import Overlay
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.plan_in_force import Plans
 from spark_sched.sim.queues import QueueTurns
@@ -103,7 +102,7 @@ class Simulation:
         queues = QueueTurns()
         starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies
         newcomers = Newcomers(reserve=bool(planner.every_ms))
-        rules = Rules(Overlay(settings))
+        rules = Rules.of(settings)
         active: dict[str, JobRun] = {}
         reservations = Reservations(
             slots, active, [node.slots for node in cluster.nodes], emitted.listener, rules.overlay.idle, seed

@@ -125,6 +125,7 @@ class ActiveJobs:
         if spec.key in self.active:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         now_ms, newcomers = self.instant.now_ms, self.newcomers
+        spec = self.rules.limited(spec)
         job = JobRun(spec, next(self._numbers.job), self.rules.own(spec), now_ms)
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from spark_sched.config import Settings, keys
 from spark_sched.sim.overlay import Overlay
 from spark_sched.sim.records import JobTerms
 from spark_sched.sim.rule import Rule
@@ -15,11 +16,28 @@ class Rules:
     """The rules of jobs.
 
     Attributes:
+        max_priority, max_isolation: what marks may give a job at most.
         paused: whether reservations are paused, so that no job may hold slots.
     """
 
     overlay: Overlay
+    max_priority: int
+    max_isolation: float
     paused: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Rules:
+        return cls(Overlay(settings), settings[keys.LIMITS_MAX_PRIORITY], settings[keys.LIMITS_MAX_ISOLATION])
+
+    def limited(self, spec: JobSpec) -> JobSpec:
+        """The job with marks that the limits allow, as ``schedcore.JobMark`` lowers them."""
+        isolation = spec.isolation
+        if isolation is not None:
+            isolation = min(isolation, self.max_isolation)
+        priority = min(spec.priority, self.max_priority)
+        if (priority, isolation) == (spec.priority, spec.isolation):
+            return spec
+        return replace(spec, priority=priority, isolation=isolation)
 
     def own(self, spec: JobSpec) -> Rule:
         """The job's rule without a plan."""

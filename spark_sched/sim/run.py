@@ -18,6 +18,7 @@ from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
+from spark_sched.sim.settings import check_applied
 from spark_sched.sim.workload import JobSpec, SchedulingChange
 
 
@@ -42,7 +43,8 @@ def simulate(
     Args:
         jobs: in the order of submission; may be a generator.
         policy: a name of the policies' registry, or a policy.
-        settings: ``spark.sched.*`` properties as text, as for spark-submit.
+        settings: ``spark.sched.*`` properties as text, as for spark-submit; only those that change a run
+            (`spark_sched.sim.settings`).
         predictor: a name in `spark_sched.predict.build.PREDICTORS`, or a predictor. A policy that needs task
             times also gets these.
         plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
@@ -56,9 +58,11 @@ def simulate(
         changes: operators' changes of the policy and of reservations during the run.
 
     Raises:
-        BadInputError: an unknown policy, predictor or setting, or an invalid cluster or job.
+        BadInputError: an unknown policy, predictor or setting, a setting that does nothing here, or an
+            invalid cluster or job.
     """
     checked = validate(settings or {})
+    check_applied(checked.given)
     check_options(checked)
     chosen = create(policy, PolicySettings.from_config(checked)) if isinstance(policy, str) else policy
     oracle = Oracle()

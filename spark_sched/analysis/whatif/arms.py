@@ -11,8 +11,9 @@ from spark_sched.analysis.whatif.recorded import Recorded, default_pools, local_
 from spark_sched.analysis.whatif.replayed import Model
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError, check_one_of
-from spark_sched.policies import Policy, PolicySettings, available, create
+from spark_sched.policies import Policy, PolicySettings, available, check_settings, create
 from spark_sched.sim import JobSpec, NextJob, SchedulingChange
+from spark_sched.sim.settings import applied, check_applied
 
 #: Spark's own scheduler, beside the policies' names.
 STOCK = ("stock-fifo", "stock-fair")
@@ -47,7 +48,7 @@ class Question:
     seed: int = 0
 
     def check(self) -> None:
-        """Raise BadInputError for an unknown policy or a wrong setting, naming it."""
+        """Raise BadInputError for an unknown policy, a wrong setting or one that does nothing, naming it."""
         known = (*available(), *STOCK)
         for name in self.policies:
             check_one_of("--policy", name, known)
@@ -58,6 +59,10 @@ class Question:
                     "settings"
                 )
         validate(self.settings)
+        # Without a policy of its own the question asks for that of its settings.
+        policy = () if self.policies else (keys.PLANNER_POLICY.name,)
+        check_applied(self.settings, also=(keys.PLANNER_INTERVAL.name, *policy))
+        check_settings(validate(self.settings))
 
 
 @dataclass(frozen=True)
@@ -129,10 +134,9 @@ def arms_of(question: Question, recorded: Recorded, model: Model) -> list[Replay
     """The arms that the question names; none if it requests only the replay."""
     names = question.policies
     if not names and (question.settings or question.priorities or recorded.tried_in_shadow):
-        names = ("reservation",)
-        if recorded.attached and "spark.sched.planner.policy" not in question.settings:
-            ran = validate(recorded.settings)[keys.PLANNER_POLICY]
-            names = (ran if ran in available() else "reservation",)
+        asked = {**(recorded.settings if recorded.attached else {}), **question.settings}
+        ran = validate(asked)[keys.PLANNER_POLICY]
+        names = (ran if ran in available() else "reservation",)
     settings = {**recorded.settings, **question.settings}
     pauses = tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.changes.for_all)
     arms = []
@@ -199,7 +203,7 @@ def _ours(
     return ReplayArm(
         policy,
         create(policy, PolicySettings.from_config(checked)),
-        settings,
+        applied(settings),
         predictor,
         checked[keys.PLANNER_INTERVAL],
         changes,

@@ -19,9 +19,10 @@ from spark_sched.analysis.whatif.changes import (
     switches_of,
 )
 from spark_sched.analysis.whatif.policies import DEFAULT_POOL, Pool
-from spark_sched.config import BY_NAME, PREFIX, keys, validate
+from spark_sched.config import BY_NAME, POLICY_PREFIX, keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.files import kind_of, open_regular
+from spark_sched.policies.checks import check_options
 from spark_sched.sim import MarkChange
 from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.lines import Progress
@@ -330,9 +331,9 @@ def _time_ms(properties: Mapping[str, str], default_ms: int, *names: str) -> int
 def _settings(properties: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name, value in properties.items():
-        if name.startswith(PREFIX) and name in BY_NAME and name not in _NOT_HOW:
+        if name.startswith(POLICY_PREFIX) or (name in BY_NAME and name not in _NOT_HOW):
             try:
-                validate({name: value})
+                check_options(validate({name: value}))
             except BadInputError:
                 continue  # of another version of this project
             found[name] = value

@@ -15,6 +15,7 @@ from spark_sched.config import BY_NAME, JOB_PREFIX, POLICY_PREFIX, PREFIX, keys,
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
 from spark_sched.policies import available, check_settings, kind_of
+from spark_sched.sim.settings import applied
 
 DEFAULT_PRIORITY = 10
 #: Priorities are the JVM's 32-bit integers.
@@ -97,7 +98,7 @@ class Arm:
         """What it sets in the simulator, where Spark's own modes are policies without holds and copies."""
         if self.stock:
             return {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
-        return {name: text for name, text in self.properties if name.startswith(PREFIX)}
+        return applied(dict(self.properties))
 
     @property
     def effect(self) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from spark_sched.predict.build import PREDICTORS
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import simulate
+from spark_sched.sim.settings import check_applied
 from spark_sched.sim.workload import JobSpec
 
 
@@ -193,7 +194,9 @@ def _settings(fields: Fields, key: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, text in table.settings():
         try:
-            check_options(validate({name: text}))
+            checked = validate({name: text})
+            check_applied(checked.given)
+            check_options(checked)
         except BadInputError as error:
             raise BadInputError(f"{fields.file}: {table.where}: {error}") from None
         if not name.startswith("spark.sched."):

@@ -134,6 +134,19 @@ def test_a_jobs_priority_takes_it_to_the_front_and_the_words_say_so(whatif: What
     assert "'stage 1' (priority 5) would have finished after 2.9 s instead of 4.9 s (-40%)." in log["answer"]
 
 
+def test_a_policy_among_the_settings_is_the_one_that_is_tried(tmp_path: Path) -> None:
+    question = Question(settings={"spark.sched.planner.policy": "las"})
+    question.check()
+    document = answer(read_log(contended().write(tmp_path / "log")), question)
+    assert [arm["arm"] for arm in document["arms"]][1:] == ["las"]
+
+
+def test_recorded_options_of_policies_are_replayed(tmp_path: Path) -> None:
+    log = contended()
+    log.events[2]["Spark Properties"]["spark.sched.policy.fair.poolBy"] = "user"
+    assert read_log(log.write(tmp_path / "log")).settings == {"spark.sched.policy.fair.poolBy": "user"}
+
+
 def test_the_table_and_the_sentences_are_printed(whatif: Whatif) -> None:
     result = whatif("log", "--policy", "stock-fair")
     assert result.exit_code == 0
@@ -163,6 +176,7 @@ def test_several_logs_are_answered_one_by_one_and_an_unusable_one_is_named(
         pytest.param(("log", "--policy", "reservations"), "did you mean", id="unknown policy"),
         pytest.param(("log", "--set", "spark.sched.reservation.isolation=2"), "from 0 to 1", id="bad value"),
         pytest.param(("log", "--set", "spark.executor.cores=2"), "unknown setting", id="not ours"),
+        pytest.param(("log", "--set", "spark.sched.placement=pack"), "does nothing", id="no effect"),
         pytest.param(("log", "--priority", "stage"), "JOB=N", id="no number"),
         pytest.param(("log", "--priority", "report=3"), "matches no job of", id="no such job"),
         pytest.param(("swf",), "is not a Spark event log but", id="another trace"),
