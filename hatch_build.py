@@ -36,7 +36,7 @@ class BridgeBuildHook(BuildHookInterface[Any]):
         stack = root / "conf" / "ec2" / "cluster.yaml"
         build_data["force_include"][str(stack)] = "spark_sched/cluster/ec2/cluster.yaml"
         sources = root / "jvm-bridge"
-        for path in sorted(sources.glob("*/src/main/**/*")):
+        for path in (sources / "lines.json", *sorted(sources.glob("*/src/main/**/*"))):
             if path.is_file():
                 build_data["force_include"][str(path)] = (
                     f"spark_sched/_jvm/{path.relative_to(sources).as_posix()}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import subprocess
 import tempfile
@@ -20,8 +21,7 @@ from spark_sched.errors import BadInputError
 _PACKAGE = Path(__file__).parents[1]
 # In a checkout the sources are beside the package, in an installed wheel inside it.
 _SOURCE_PLACES = (_PACKAGE.parent / "jvm-bridge", _PACKAGE / "_jvm")
-_CORE = "core"
-_LINE_PREFIX = "spark-"
+_LINES = "lines.json"
 _LINKS = "org.apache.spark.scheduler.sparksched.SparkLinks"
 _HASH_DIGITS = 16
 _OLDEST_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -52,18 +52,20 @@ def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> B
     Raises BadInputError if there is no Spark, no source, or no shim for Spark's line.
     """
     spark = find_spark(spark_home)
-    root = sources or next((place for place in _SOURCE_PLACES if (place / _CORE).is_dir()), None)
-    if root is None:
-        raise BadInputError(
-            f"the bridge's sources are missing from {_SOURCE_PLACES[1]}: reinstall spark-sched"
-        )
-    lines = supported_lines(root)
+    root = sources or _sources()
+    lines = {line.name: line for line in spark_lines(root)}
     if spark.line not in lines:
+        newest = list(lines)[-1]
         raise BadInputError(
             f"Spark {spark.version} at {str(spark.home)!r} is not supported: "
-            f"use a Spark of line {' or '.join(lines)} (`pip install 'pyspark~={lines[-1]}.0'`)"
+            f"use a Spark of line {' or '.join(lines)} (`pip install 'pyspark~={newest}.0'`)"
         )
-    modules = [root / _CORE / "src" / "main", root / f"{_LINE_PREFIX}{spark.line}" / "src" / "main"]
+    if spark.scala != lines[spark.line].scala_line:
+        raise BadInputError(
+            f"Spark {spark.version} at {str(spark.home)!r} is built for Scala {spark.scala}, but of its "
+            f"line only Scala {lines[spark.line].scala_line} is supported: use such a Spark"
+        )
+    modules = [root / folder / "src" / "main" for folder in lines[spark.line].folders]
     scala = tuple(path for module in modules for path in sorted((module / "scala").rglob("*.scala")))
     resources = tuple(
         (path, path.relative_to(module / "resources").as_posix())
@@ -79,11 +81,39 @@ def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> B
     return Build(spark, scala, resources, digest.hexdigest()[:_HASH_DIGITS])
 
 
-def supported_lines(root: Path) -> list[str]:
-    """Spark lines with a shim under ``root``, oldest first: the folders ``spark-X.Y`` that hold Scala."""
-    shims = (path for path in root.glob(f"{_LINE_PREFIX}*") if any(path.rglob("*.scala")))
-    lines = (path.name.removeprefix(_LINE_PREFIX) for path in shims)
-    return sorted(lines, key=lambda line: [int(part) for part in line.split(".")])
+@dataclass(frozen=True)
+class SparkLine:
+    """A line of Spark that the bridge is compiled for.
+
+    Attributes:
+        name: ``4.3``.
+        scala: version of its Scala compiler.
+        newest: its newest version when the line was last tried.
+        folders: of ``jvm-bridge``, with the sources for this line.
+    """
+
+    name: str
+    scala: str
+    newest: str
+    folders: tuple[str, ...]
+
+    @property
+    def scala_line(self) -> str:
+        """``2.13`` of ``2.13.18``."""
+        return self.scala.rpartition(".")[0]
+
+
+def spark_lines(root: Path | None = None) -> list[SparkLine]:
+    """The lines in ``lines.json`` under the sources, oldest first."""
+    entries = json.loads(((root or _sources()) / _LINES).read_text(encoding="utf-8"))
+    return [SparkLine(e["line"], e["scala"], e["newest"], tuple(e["folders"])) for e in entries]
+
+
+def _sources() -> Path:
+    for place in _SOURCE_PLACES:
+        if (place / _LINES).is_file():
+            return place
+    raise BadInputError(f"the bridge's sources are missing from {_SOURCE_PLACES[1]}: reinstall spark-sched")
 
 
 def compile_bridge(build: Build, jar: Path) -> Path:

@@ -26,10 +26,14 @@ def _without_archives() -> None:
 _without_archives()
 
 # What workers import first.
-import pyspark.messages.zero_copy_byte_stream  # noqa: E402
-import pyspark.shuffle  # noqa: E402
-import pyspark.sql.streaming.stateful_processor_util  # noqa: E402
-import pyspark.worker_message  # noqa: E402, F401
+for _module in (
+    "messages.zero_copy_byte_stream",
+    "shuffle",
+    "sql.streaming.stateful_processor_util",
+    "worker_message",
+):
+    with contextlib.suppress(ImportError):
+        importlib.import_module(f"pyspark.{_module}")
 from pyspark import daemon  # noqa: E402
 
 with contextlib.suppress(ImportError):

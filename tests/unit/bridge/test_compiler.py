@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,7 @@ _GOOD = 'package x\nobject Hello { def main(a: Array[String]): Unit = println("h
 _RESOURCE = "META-INF/services/org.example.Service"
 
 
-def write_sources(root: Path, scala: str = _GOOD, line: str = "4.3") -> Path:
+def write_sources(root: Path, scala: str = _GOOD, line: str = "4.3", scala_version: str = "2.13.18") -> Path:
     core = root / "core" / "src" / "main"
     (core / "scala").mkdir(parents=True)
     (core / "scala" / "Hello.scala").write_text(scala)
@@ -26,6 +27,8 @@ def write_sources(root: Path, scala: str = _GOOD, line: str = "4.3") -> Path:
     shim = root / f"spark-{line}" / "src" / "main" / "scala"
     shim.mkdir(parents=True)
     (shim / "Shim.scala").write_text("package x\nobject Shim\n")
+    entry = {"line": line, "scala": scala_version, "newest": f"{line}.0", "folders": ["core", shim.parts[-4]]}
+    (root / "lines.json").write_text(json.dumps([entry]))
     return root
 
 
@@ -114,6 +117,12 @@ def test_a_line_of_spark_without_a_shim_names_those_with_one(tmp_path):
     with pytest.raises(
         BadInputError, match=r"Spark 4\.3\.\d+ at .* is not supported: use a Spark of line 3.5"
     ):
+        plan_build(sources=other)
+
+
+def test_a_spark_for_another_scala_is_refused(tmp_path):
+    other = write_sources(tmp_path / "other", scala_version="2.12.18")
+    with pytest.raises(BadInputError, match=r"is built for Scala 2\.13, but of its line only Scala 2\.12"):
         plan_build(sources=other)
 
 

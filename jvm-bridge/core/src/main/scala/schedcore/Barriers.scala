@@ -177,10 +177,10 @@ object Barriers {
 
   /** Logarithms of the latest surprisals. */
   private[Barriers] final class Scores {
-    private val kept = mutable.ArrayDeque.empty[Double]
+    private val kept = mutable.Queue.empty[Double]
     def add(score: Double): Unit = {
-      kept.append(score)
-      if (kept.size > ScoresKept) kept.removeHead()
+      kept += score
+      if (kept.size > ScoresKept) kept.dequeue()
     }
     def size: Int = kept.size
     def iterator: Iterator[Double] = kept.iterator
@@ -258,13 +258,13 @@ object Barriers {
 
   /** Task times of the latest stages above their centres, as ratios to these. */
   private[Barriers] final class Ratios {
-    private val stages = mutable.ArrayDeque.empty[Array[Double]]
+    private val stages = mutable.Queue.empty[Array[Double]]
     var longest = Array.empty[Double]
 
     def add(aboveCentre: Array[Double]): Unit = {
-      stages.append(aboveCentre)
+      stages += aboveCentre
       var count = longest.length + aboveCentre.length
-      while (count > RatiosKept && stages.size > 1) count -= stages.removeHead().length
+      while (count > RatiosKept && stages.size > 1) count -= stages.dequeue().length
       val all = new Array[Double](count) // a new one: predictions made before keep the old one
       var at = 0
       stages.foreach { stage =>

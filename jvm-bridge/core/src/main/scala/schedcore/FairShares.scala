@@ -46,9 +46,9 @@ private[schedcore] object FairShares {
     claims(a, b).exists { case (x, y) => x(-less).isBefore(y(-less)) }
 
   /** What is compared: pools, or the jobs of a fair one. Each is a place in FAIR order by the slots that it would use more. */
-  private def claims(a: LedgerJob, b: LedgerJob): Option[(Int => Standing, Int => Standing)] = a.pool.zip(b.pool).collect {
+  private def claims(a: LedgerJob, b: LedgerJob): Option[(Int => Standing, Int => Standing)] = (for (x <- a.pool; y <- b.pool) yield (x, y)).collect {
     case (x, y) if x ne y => (x.standing(_), y.standing(_))
-    case (x, _) if x.share.fair => (alone(a), alone(b))
+    case (x, _) if x.share.fair => (alone(a)(_), alone(b)(_))
   }
 
   private def alone(j: LedgerJob)(more: Int): Standing = Standing(needy = false, (j.busy + j.held + more).toDouble)

@@ -175,5 +175,5 @@ object JobStories {
       s"slot time: ${job.slotTimes.inWords(seconds)}"
   }
 
-  private def seconds(ms: Long): String = String.format(Locale.ROOT, "%.1f s", ms / 1000.0)
+  private def seconds(ms: Long): String = "%.1f s".formatLocal(Locale.ROOT, ms / 1000.0)
 }

@@ -263,7 +263,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
       if (j.held > 0 && j.rule.isolation <= 0) found += s"job ${j.key}: holds slots at isolation 0"
       if (j.running < 0) found += s"job ${j.key}: ${j.running} tasks run"
     }
-    jobs.valuesIterator.toSeq.groupBy(_.pool).foreachEntry { (pool, members) =>
+    jobs.valuesIterator.toSeq.groupBy(_.pool).foreach { case (pool, members) =>
       val used = members.map(j => j.busy + j.held).sum
       pool.filter(_.used != used).foreach(p => found += s"pool ${p.share.name}: ${p.used} slots used but its jobs have $used")
     }

@@ -37,7 +37,7 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int, val
    */
   def refusedTo(asker: Option[LedgerJob], taken: Int = 0): Int = {
     var refused = 0
-    heldBy.foreachEntry { (holder, n) => refused += asker.fold(n)(holder.refuses(_, n, taken)) }
+    heldBy.foreach { case (holder, n) => refused += asker.fold(n)(holder.refuses(_, n, taken)) }
     refused
   }
 }

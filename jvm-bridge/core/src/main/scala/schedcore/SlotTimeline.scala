@@ -12,7 +12,7 @@ final case class SlotSpan(fromMs: Long, untilMs: Long, facts: ExecutorFacts)
  * that follow each other are one. Safe from any thread.
  */
 final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long = SlotTimeline.EveryMs) {
-  private val samples = mutable.HashMap.empty[String, mutable.ArrayDeque[(Long, ExecutorFacts)]]
+  private val samples = mutable.HashMap.empty[String, mutable.Queue[(Long, ExecutorFacts)]]
   private var lastMs = Long.MinValue / 2
 
   /** Whether it is time for the next sample, or the clock was set back. */
@@ -27,10 +27,10 @@ final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long =
     val there = executors.iterator.map(_.executor).toSet
     samples.filterInPlace((executor, _) => there(executor))
     executors.foreach { facts =>
-      val of = samples.getOrElseUpdate(facts.executor, mutable.ArrayDeque.empty)
+      val of = samples.getOrElseUpdate(facts.executor, mutable.Queue.empty)
       if (!of.lastOption.exists(_._2 == facts)) of += nowMs -> facts
       // The last one before the time that is kept says how that time begins.
-      while (of.sizeIs > 1 && of(1)._1 <= nowMs - keepMs) of.removeHead()
+      while (of.sizeIs > 1 && of(1)._1 <= nowMs - keepMs) of.dequeue()
     }
   }
 

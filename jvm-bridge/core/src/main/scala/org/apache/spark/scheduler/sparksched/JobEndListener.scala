@@ -55,7 +55,7 @@ private[sparksched] object JobEndListener {
   def userOfGroup(event: Any): Option[(String, String)] = event match {
     case e: Product =>
       val fields = e.productElementNames.zip(e.productIterator).toMap
-      fields.get("groupId").zip(fields.get("userName")).collect {
+      (for (g <- fields.get("groupId"); u <- fields.get("userName")) yield (g, u)).collect {
         case (group: String, user: String) if group.nonEmpty && user.nonEmpty && user != "UNKNOWN" => group -> user
       }
     case _ => None

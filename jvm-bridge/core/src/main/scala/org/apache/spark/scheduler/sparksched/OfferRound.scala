@@ -192,7 +192,7 @@ private[sparksched] final class OfferRound(
 
   private def leftOf(offers: IndexedSeq[WorkerOffer], taken: Placed): IndexedSeq[WorkerOffer] = {
     val byExecutor = taken.flatten.groupBy(_.executorId)
-    offers.map(o => byExecutor.get(o.executorId).fold(o)(SparkLine.less(o, _)))
+    offers.map(o => byExecutor.get(o.executorId).fold(o)(tasks => o.copy(cores = o.cores - tasks.map(_.cpus).sum)))
   }
 
   /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */

@@ -32,6 +32,9 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     checkAsStock(context, master)
     master match {
       case InnerMaster.Local(_, maxFailures) => new SchedTaskScheduler(context, maxFailures, true, settings)
+      case InnerMaster.Other(url) =>
+        val stock = StockScheduler(stockManager(url).createTaskScheduler(context, url))
+        new SchedTaskScheduler(context, context.conf.get(config.TASK_MAX_FAILURES), false, settings, stock)
       case _ => new SchedTaskScheduler(context, context.conf.get(config.TASK_MAX_FAILURES), false, settings)
     }
   }

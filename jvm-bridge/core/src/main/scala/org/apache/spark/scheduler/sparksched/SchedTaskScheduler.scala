@@ -16,7 +16,8 @@ import schedcore._
  * waits for Python: rules are applied here, plans only replace rules.
  */
 private[spark] final class SchedTaskScheduler(
-    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings)
+    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings,
+    stock: Option[StockScheduler] = None)
     extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
   private[sparksched] val steadyClock = new SteadyClock // Spark's own times, and the deadlines of marks, are the machine's clock's.
   private[sparksched] def nowMs: Long = steadyClock.nowMs
@@ -73,7 +74,14 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
+  override def postStartHook(): Unit = {
+    views.applicationKnown()
+    stock.foreach(_.postStartHook(backend)) // Before there are executors: in cluster mode YARN gives none until it was told.
+    super.postStartHook()
+  }
+
+  override def getRacksForHosts(hosts: Seq[String]): Seq[Option[String]] =
+    stock.fold(super.getRacksForHosts(hosts))(_.getRacksForHosts(hosts))
 
   override def stop(exitCode: Int): Unit = {
     AllSteps(
@@ -82,6 +90,7 @@ private[spark] final class SchedTaskScheduler(
       () => sqlOutlook.stop(),
       () => stopPlanner(),
       () => views.detach(),
+      () => stock.foreach(_.stop()),
       () => SparkSched.unregister(context),
       () => ShadowBook.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
     super.stop(exitCode)
@@ -127,7 +136,10 @@ private[spark] final class SchedTaskScheduler(
     val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt)
     failOpen("task set", ())(synchronized {
       // Spark starts nothing more of its earlier attempts, and does not see that one of which nothing runs is over.
-      (0 until taskSet.stageAttemptId).flatMap(taskSetManagerForAttempt(taskSet.stageId, _)).foreach(_.suspend())
+      (0 until taskSet.stageAttemptId).flatMap(taskSetManagerForAttempt(taskSet.stageId, _)).foreach {
+        case earlier: SchedTaskSetManager => earlier.suspend()
+        case _ =>
+      }
       round.add(manager)
     })
     manager

@@ -2,7 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
 import org.apache.spark.resource.ResourceProfile
-import org.apache.spark.scheduler.{ExecutorResourcesAmounts, WorkerOffer}
+import org.apache.spark.scheduler.WorkerOffer
 import schedcore.TaskShape
 import scala.collection.mutable
 
@@ -25,7 +25,7 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
     val byCores = whole(offer.cores.toDouble / need.cpus)
     if (byCores == 0 || need.resources.isEmpty) byCores
     else {
-      val free = offer.resources.availableResources
+      val free = SparkLine.freeResources(offer, context)
       need.resources.foldLeft(byCores) { case (slots, (name, amount)) =>
         math.min(slots, free.get(name).fold(0)(room(_, amount)))
       }
@@ -35,8 +35,8 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
   /** The offer, cut to this number of slots. */
   def atMost(offer: WorkerOffer, slots: Int): WorkerOffer =
     // Spark may count a barrier stage's slots by other resources only.
-    if (slots <= 0) offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
-    else SparkLine.atMost(offer, slots * needOf(offer.resourceProfileId).cpus)
+    if (slots <= 0) SparkLine.nothingOf(offer)
+    else offer.copy(cores = offer.cores.min(SparkLine.cores(slots * needOf(offer.resourceProfileId).cpus)))
 
   /** What one task of a stage with this profile needs of its executor. */
   def shape(profile: Int): TaskShape = shapes.getOrElseUpdate(profile, {

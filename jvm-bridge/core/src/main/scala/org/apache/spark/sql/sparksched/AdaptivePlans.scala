@@ -39,18 +39,18 @@ private[spark] object AdaptivePlans {
     val (subqueries, mains) = adaptive(root).partition(_.isSubquery)
     if (mains.isEmpty) Option.when(hasOtherResults(root))(false) // the plan does not tell which result is computed now
     else Some(
-      mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]) && subqueries.forall(_.isFinalPlan))
+      mains.forall(a => a.isFinalPlan || SqlLine.isResult(a.executedPlan)) && subqueries.forall(_.isFinalPlan))
   }
 
   /** Whether subqueries, or samples of what is sorted, are computed before the result of a query that is not adaptive. */
-  private def hasOtherResults(root: SparkPlan): Boolean = WholePlan.exists(root) {
+  private def hasOtherResults(root: SparkPlan): Boolean = WholePlan.find(root) {
     case exchange: ShuffleExchangeLike => exchange.outputPartitioning match {
       // Not the exchange's own number of partitions: to ask for that waits for the sample.
       case RangePartitioning(_, partitions) => partitions > 1
       case _ => false
     }
     case other => other.subqueries.nonEmpty
-  }
+  }.isDefined
 
   /**
    * The stage that reads a shuffle that is being written; None where the plan does not tell, or more than one does.
@@ -108,9 +108,7 @@ private[spark] object AdaptivePlans {
   private def shufflesAt(plan: SparkPlan): Seq[ShuffleQueryStageExec] =
     groupAt(plan).leaves.collect { case s: ShuffleQueryStageExec => s }
 
-  /** The shuffle's number, once it is submitted: to ask earlier would make it. */
-  private def idOf(stage: ShuffleQueryStageExec): Option[Int] =
-    Option.when(stage.shuffle.futureAction.get.isDefined)(stage.shuffle.shuffleId)
+  private def idOf(stage: ShuffleQueryStageExec): Option[Int] = SqlLine.submitted(stage.shuffle)
 
   private def tasksOf(
       group: Group, shuffles: Seq[ShuffleQueryStageExec], sizes: Int => Option[Array[Long]], conf: SQLConf): Option[Int] = {

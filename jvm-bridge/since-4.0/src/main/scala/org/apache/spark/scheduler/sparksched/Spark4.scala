@@ -1,0 +1,22 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler._
+import org.apache.spark.util.Clock
+
+/** What Spark 4.0 and later have in common; see `SparkLine`. */
+private[sparksched] trait Spark4 {
+  /** The parts of one resource that a task has, by address. */
+  type Assigned = Map[String, Long]
+
+  /** Free parts of the executor's other resources, by name and address. */
+  def freeResources(offer: WorkerOffer, context: SparkContext): Map[String, Map[String, Double]] =
+    offer.resources.availableResources
+
+  /** The offer without any resource. */
+  def nothingOf(offer: WorkerOffer): WorkerOffer = offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
+}
+
+private[sparksched] abstract class LineTaskSetManager(
+    scheduler: TaskSchedulerImpl, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock)
+    extends TaskSetManager(scheduler, taskSet, maxTaskFailures, health, clock)

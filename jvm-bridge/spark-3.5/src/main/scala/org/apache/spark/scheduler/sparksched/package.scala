@@ -1,0 +1,3 @@
+package org.apache.spark.scheduler
+
+package object sparksched extends schedcore.Scala212

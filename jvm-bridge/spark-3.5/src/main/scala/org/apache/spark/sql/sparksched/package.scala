@@ -1,0 +1,3 @@
+package org.apache.spark.sql
+
+package object sparksched extends schedcore.Scala212

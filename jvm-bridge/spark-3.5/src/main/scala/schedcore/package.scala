@@ -1,0 +1,1 @@
+package object schedcore extends schedcore.Scala212

@@ -1,0 +1,12 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.scheduler.TaskSet
+
+/** What differs between Spark's lines. */
+private[sparksched] object SparkLine extends Spark4 with StreamingIds {
+  type Cores = Int
+  def cores(count: Double): Cores = count.toInt
+
+  /** Stages that hand their output to others while they run came with Spark 4.3. */
+  def isPipelined(taskSet: TaskSet): Boolean = false
+}
