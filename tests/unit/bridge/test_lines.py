@@ -46,6 +46,19 @@ def test_no_class_is_in_two_folders_of_a_line():
         assert len(files) == len(set(files)), line.name
 
 
+def test_core_makes_sequences_that_are_complete_and_its_own():
+    # In Scala 2.12 `toSeq` of an iterator is evaluated later, and that of a buffer is the buffer itself.
+    # `toList` copies at once in all versions.
+    of_an_array = re.compile(r"(split\(.*\)|\.toArray)(\.\w+(\(.*\))?)*\.toSeq")
+    later = [
+        f"{path.name}:{at} {line.strip()}"
+        for path in sorted((_BRIDGE / "core" / "src" / "main").rglob("*.scala"))
+        for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\.toSeq\b", line) and not of_an_array.search(line)
+    ]
+    assert later == []
+
+
 def test_pip_takes_the_pysparks_of_these_lines():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     least, most = re.search(r'"pyspark>=([\d.]+),<([\d.]+)"', project).groups()

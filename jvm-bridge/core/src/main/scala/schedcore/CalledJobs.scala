@@ -13,5 +13,5 @@ object CalledJobs {
 
   /** Those that meet the first of the conditions that any meets. */
   def first[A](jobs: Iterable[A])(conditions: (A => Boolean)*): Seq[A] =
-    conditions.iterator.map(jobs.iterator.filter(_).toSeq).find(_.nonEmpty).getOrElse(Nil)
+    conditions.iterator.map(jobs.iterator.filter(_).toList).find(_.nonEmpty).getOrElse(Nil)
 }

@@ -35,7 +35,7 @@ object DeadlineText {
 
   /** All of a text that has nothing else. One pattern for many parts would take Java a stack as deep as a tenant's text is long. */
   private def partsOf(text: String): Option[Seq[Match]] = {
-    val parts = Part.findAllMatchIn(text).toSeq
+    val parts = Part.findAllMatchIn(text).toList
     val ends = parts.map(_.end)
     Option.when(ends.lastOption.contains(text.length) && parts.map(_.start) == 0 +: ends.init)(parts)
   }

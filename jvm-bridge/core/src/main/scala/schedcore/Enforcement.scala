@@ -164,7 +164,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   def fastestFirst(sets: Iterable[WaitingSet], executors: Seq[String]): Seq[Seq[(String, Option[Int])]] = {
     val jobs = sets.iterator.map(_.job).toSet
     val own = executors.map(e => e -> jobs.iterator.map(ledger.heldOn(e, _)).sum).collect { case (e, n) if n > 0 => e -> Some(n) }
-    val bySpeed = executors.groupBy(plans.slowness).toSeq.sortBy(_._1).map(_._2.map(_ -> None))
+    val bySpeed = executors.groupBy(plans.slowness).toList.sortBy(_._1).map(_._2.map(_ -> None))
     if (own.isEmpty) bySpeed else own +: bySpeed
   }
 

@@ -132,7 +132,7 @@ final class EventQueue(
         val first = whole
         whole = false
         Batch(
-          version - events.size, reset = first, dropped, nowMs(), taken.toSeq, stopping = stopping && events.isEmpty)
+          version - events.size, reset = first, dropped, nowMs(), taken.toList, stopping = stopping && events.isEmpty)
       })
       batch.copy(events = Folding.shortTasks(batch.events))
     }

@@ -51,7 +51,7 @@ object ExecutorBooks {
   def copied(
       executors: Iterator[Event.ExecutorAdded], running: Iterator[Event.TaskLaunched], holds: Seq[(String, String, Int, Long)],
       nameOf: String => Option[String], pilots: Map[String, Set[Int]]): ExecutorBooks = ExecutorBooks(
-    executors.toSeq, running.toSeq, holds, holds.iterator.map(_._1).flatMap(key => nameOf(key).map(key -> _)).toMap, pilots)
+    executors.toList, running.toList, holds, holds.iterator.map(_._1).flatMap(key => nameOf(key).map(key -> _)).toMap, pilots)
 
   /** Slots of one executor. */
   private final class Sums {

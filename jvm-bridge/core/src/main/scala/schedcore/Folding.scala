@@ -33,7 +33,7 @@ object Folding {
       case end: Event.TaskEnded if end.outcome == "success" && launched(end.task) => short += end.task
       case _ =>
     }
-    if (short.size < 2) events.toSeq
+    if (short.size < 2) events.toList
     else {
       val folded = Seq.newBuilder[Event]
       val open = mutable.LinkedHashMap.empty[(String, String), Columns]

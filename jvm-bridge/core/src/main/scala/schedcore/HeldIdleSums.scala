@@ -31,6 +31,6 @@ final class HeldIdleSums(most: Int = 1000) {
   def beside(live: Iterator[HeldIdle]): Seq[HeldIdle] = {
     val found = rows.clone()
     live.foreach { one => found((one.user, one.name)) = found.get((one.user, one.name)).fold(one)(_ + one) }
-    found.valuesIterator.toSeq ++ Option.when(others.jobs > 0)(others)
+    found.valuesIterator.toList ++ Option.when(others.jobs > 0)(others)
   }
 }

@@ -1,6 +1,5 @@
 package schedcore
 
-import scala.collection.immutable.ArraySeq
 import scala.collection.mutable
 
 /**
@@ -69,7 +68,7 @@ final class JobJournal(mostEntries: Int) {
   def retold(state: Seq[Event]): Seq[Event] = {
     val now = state.collect { case s: Event.StageStarted => (s.job, s.stage) -> s }.toMap
     val told = mutable.HashSet.empty[(String, String)]
-    over.iterator.flatMap(_.events).map(Event.Past(_)).toSeq ++ state.flatMap {
+    over.iterator.flatMap(_.events).map(Event.Past(_)).toList ++ state.flatMap {
       case started: Event.JobStarted => active.get(started.mark.key).fold(Seq[Event](started)) { story =>
         told ++= story.activeIn(now)
         story.retold(started, now)
@@ -141,9 +140,9 @@ private object JobJournal {
         if (tasks(index)) byExecutor.getOrElseUpdate(end.executor, mutable.ArrayBuffer.empty) += index -> end
       }
       byExecutor.iterator.map { case (executor, ends) =>
-        Event.ShortTasks(lastMs, started.job, started.stage, executor, ArraySeq.from(ends.map(_._2.task)),
-          ArraySeq.from(ends.map(_._1)), ArraySeq.from(ends.map(_._2.durationMs)))
-      }.toSeq
+        Event.ShortTasks(lastMs, started.job, started.stage, executor, ends.map(_._2.task).toArray.toSeq,
+          ends.map(_._1).toArray.toSeq, ends.map(_._2.durationMs).toArray.toSeq)
+      }.toList
     }
 
     def isClean(index: Int): Boolean = clean.contains(index)
@@ -206,7 +205,7 @@ private object JobJournal {
       started.copy(begunMs = begunMs, lastEndMs = lastEndMs) +: steps.iterator.flatMap {
         case (stage, true) => stage.started +: (if (stage.past.isEmpty) stage.columns(_ => true) else Nil)
         case (stage, false) => stage.past.fold(Seq.empty[Event]) { case (tasks, end) => tasks :+ end }
-      }.toSeq ++: end.toSeq
+      }.toList ++: end.toList
 
     /** Its stages that the state has. */
     def activeIn(now: Map[(String, String), Event.StageStarted]): Iterable[(String, String)] =
@@ -226,6 +225,6 @@ private object JobJournal {
           case (None, Some((tasks, end))) => (tasks :+ end).map(Event.Past(_))
           case _ => Nil
         }
-      }.toSeq
+      }.toList
   }
 }

@@ -67,7 +67,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 
   /** Jobs that ended since the last call. */
   def takeEnded(): EndedJobs = synchronized {
-    val taken = EndedJobs(fresh.map(e => e.job -> e.story.entries).toSeq, lost, lostTimes)
+    val taken = EndedJobs(fresh.map(e => e.job -> e.story.entries).toList, lost, lostTimes)
     fresh.clear()
     lost = 0L
     lostTimes = SlotTimes.Zero
@@ -83,7 +83,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
   }
 
   /** Jobs that ended lately, the latest last. */
-  def endedJobs: Seq[JobFacts] = synchronized(over.valuesIterator.map(_.job).toSeq)
+  def endedJobs: Seq[JobFacts] = synchronized(over.valuesIterator.map(_.job).toList)
 }
 
 object JobStories {
@@ -164,7 +164,7 @@ object JobStories {
 
     def entries: Seq[StoryEntry] = {
       val gap = if (left == 0) Nil else Seq(StoryEntry(latest.head.atMs, s"$left entries before this one were dropped"))
-      first.toSeq ++ gap ++ latest
+      first.toList ++ gap ++ latest
     }
   }
 

@@ -74,7 +74,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.releaseAllOn(e, "executor_lost", nowMs)
       executors -= executor
       pauses.capacityLost(e.slots, jobs.values, nowMs)
-      attempts.valuesIterator.filter(_.executor == executor).toSeq.sortBy(_.task).foreach(books.forget)
+      attempts.valuesIterator.filter(_.executor == executor).toList.sortBy(_.task).foreach(books.forget)
     }
 
   /** Whether Spark offers its slots: it is neither excluded nor about to go. */
@@ -94,7 +94,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   /** (job, executor, slots, deadline) of every hold. */
   def holds: Seq[(String, String, Int, Long)] =
-    executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toSeq
+    executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toList
 
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** The jobs whose holds keep a gang of `job` from its slots; none where it waits for busy slots, too. */
   def heldUpBy(job: String, slots: Int): Set[String] = {
     val asker = jobs.get(job)
-    val offered = executors.valuesIterator.filter(_.open).toSeq
+    val offered = executors.valuesIterator.filter(_.open).toList
     val free = offered.map(e => math.max(e.free, 0)).sum
     val refused = offered.map(_.refusedTo(asker)).sum
     if (free < slots || free - refused >= slots) Set.empty
@@ -340,7 +340,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** Stage and index of each task that is to have a copy. */
   def copiesDue(nowMs: Long): Seq[(String, Int)] =
     if (books.heldNow == 0) Nil
-    else jobs.valuesIterator.filter(_.held > 0).flatMap(_.stages.valuesIterator).flatMap(p => p.stragglers(nowMs).map(p.key -> _.index)).toSeq
+    else jobs.valuesIterator.filter(_.held > 0).flatMap(_.stages.valuesIterator).flatMap(p => p.stragglers(nowMs).map(p.key -> _.index)).toList
 
   /** The task that a slot of `executor`, held by the stage's job, should run a copy of. */
   def pickCopy(stage: String, executor: String, nowMs: Long): Option[Int] =

@@ -123,7 +123,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     }
 
   def releaseAllOn(e: LedgerExecutor, reason: String, nowMs: Long): Unit =
-    e.heldBy.keysIterator.toSeq.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
+    e.heldBy.keysIterator.toList.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
 
   def releaseAllOf(j: LedgerJob, reason: String, nowMs: Long): Unit = {
     j.demand.overridden = 0
@@ -164,7 +164,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   } else {
     var surplus = j.running + j.held - j.demand.slots
     if (surplus > 0 && j.held > 0) {
-      val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toSeq.reverseIterator
+      val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toList.reverseIterator
       latestFirst.foreach { e =>
         while (surplus > 0 && e.heldBy.contains(j)) { giveBack(e, j, "trimmed", nowMs); surplus -= 1 }
       }
@@ -263,12 +263,12 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
       if (j.held > 0 && j.rule.isolation <= 0) found += s"job ${j.key}: holds slots at isolation 0"
       if (j.running < 0) found += s"job ${j.key}: ${j.running} tasks run"
     }
-    jobs.valuesIterator.toSeq.groupBy(_.pool).foreach { case (pool, members) =>
+    jobs.valuesIterator.toList.groupBy(_.pool).foreach { case (pool, members) =>
       val used = members.map(j => j.busy + j.held).sum
       pool.filter(_.used != used).foreach(p => found += s"pool ${p.share.name}: ${p.used} slots used but its jobs have $used")
     }
     val between = jobs.valuesIterator.filter(_.pause.isOpen).map(_.held).sum
     if (between != pauses.held) found += s"${pauses.held} slots held between actions but jobs say $between"
-    found.toSeq
+    found.toList
   }
 }

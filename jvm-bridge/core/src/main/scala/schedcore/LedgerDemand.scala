@@ -111,10 +111,10 @@ private[schedcore] object LedgerDemand {
   def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage], reads: Set[String]): Unit = {
     val waiting = j.demand.successors
     if (waiting.remove(vertex).isEmpty) {
-      val orphans = waiting.iterator.filter { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.toSeq
+      val orphans = waiting.iterator.filter { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.toList
       // It follows the stage whose shuffle it reads. Otherwise it is assumed to follow a stage whose successors are unknown.
       val reader = orphans.filter(_._2.written.exists(reads))
-      (if (reader.nonEmpty) reader else orphans.find(_._2.written.isEmpty).toSeq).foreach(waiting -= _._1)
+      (if (reader.nonEmpty) reader else orphans.find(_._2.written.isEmpty).toList).foreach(waiting -= _._1)
     }
     val next = if (successors.isEmpty) Seq(NextStage(Unnamed + p.key, 0, ready = true)) else successors
     next.foreach { n =>
@@ -133,7 +133,7 @@ private[schedcore] object LedgerDemand {
   /** The stage ended. If all of its tasks are done, its successors are about to start. */
   def stopped(j: LedgerJob, p: LedgerStage, nowMs: Long): Unit = {
     val well = p.done.count == p.tasks
-    j.demand.successors.toSeq.foreach { case (name, s) =>
+    j.demand.successors.toList.foreach { case (name, s) =>
       if (s.parents.remove(p.key).isDefined) {
         if (well && s.ready) s.handed(p.index) = p.slots
         if (s.parents.isEmpty) {
@@ -244,7 +244,7 @@ private[schedcore] object LedgerDemand {
     val waiting = j.demand.successors
     waiting.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // They did not start in time.
     waiting.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
-      val parents = s.parents.values.toSeq
+      val parents = s.parents.values.toList
       if (isUnnamed(name) && parents.nonEmpty) {
         val stated = parents.flatMap(_.nextSlots)
         s.known = stated.nonEmpty
@@ -271,7 +271,7 @@ private[schedcore] object LedgerDemand {
   /** What a marked job's next action needs: by stage, its slots and whether that is known. */
   private def rests(j: LedgerJob): Seq[(Int, Boolean, LedgerStage)] =
     if (!goesOn(j)) Nil
-    else j.stages.valuesIterator.filterNot(_.isLast).map { p => val (n, known) = p.rest; (n, known, p) }.toSeq
+    else j.stages.valuesIterator.filterNot(_.isLast).map { p => val (n, known) = p.rest; (n, known, p) }.toList
 
   private def sum(j: LedgerJob)(of: LedgerStage => Int): Int = j.stages.valuesIterator.map(of).sum
 }

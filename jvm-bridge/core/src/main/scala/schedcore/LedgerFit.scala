@@ -69,7 +69,7 @@ private[schedcore] object LedgerFit {
       e.heldBy.getOrElse(j, 0) + freed.filter(_.executor == e.id).fold(0)(_.slots)
     val own = mutable.HashMap.from(executors.iterator.map(e => e.id -> (held(e) + found.running(e.id))))
     // Slots on which a task still runs are assigned first, so that free ones are released first.
-    val latestFirst = executors.toSeq.sortBy(held)
+    val latestFirst = executors.toList.sortBy(held)
     edges.sortBy(-_.shape.slots).foreach { edge =>
       val shape = edge.shape
       val fitting = latestFirst.filter(shape.fits)
@@ -126,6 +126,6 @@ private[schedcore] object LedgerFit {
       val spared = math.min(waiting, beyond)
       waiting -= spared
       e -> (beyond - spared)
-    }.toSeq
+    }.toList
   }
 }

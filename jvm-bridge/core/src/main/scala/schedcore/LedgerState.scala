@@ -247,7 +247,7 @@ private[schedcore] final class LedgerStage(
       // Tasks still waiting for a slot come before copies.
       if (running == 0 || done.count + running < tasks) Nil
       else {
-        val lone = attempts.originals.filter(a => !done(a.index) && !attempts.copied(a.index)).toSeq
+        val lone = attempts.originals.filter(a => !done(a.index) && !attempts.copied(a.index)).toList
         if (lone.size * slotsPerTask > job.held) Nil
         else {
           val ageMs = copyAgeMs

@@ -69,7 +69,7 @@ object MarkSource {
 final class MarkSources(property: String => Option[String], origin: Origin) {
   import MarkSources._
 
-  private val (setTags, givenTags) = property(Tags).toSeq.flatMap(tagsOf).partition(origin.holds(Tags, _))
+  private val (setTags, givenTags) = property(Tags).toList.flatMap(tagsOf).partition(origin.holds(Tags, _))
 
   /** Marks in tags. */
   val tags: Map[String, String] = givenTags.collect { case Tag(field, value) => field -> value }.toMap
@@ -130,7 +130,7 @@ object MarkSources {
   def connectUserOf(tags: Iterable[String]): Option[String] = tags.collectFirst { case ConnectUser(name) => PlainText.bounded(name) }
 
   /** The ids of the blocks that a Spark Connect client says are over. A client has no other way to say so. */
-  def endedBlocks(tags: Iterable[String]): Seq[String] = tags.collect { case Tag("ended", id) => id.trim }.filter(_.nonEmpty).map(PlainText.bounded(_)).toSeq
+  def endedBlocks(tags: Iterable[String]): Seq[String] = tags.collect { case Tag("ended", id) => id.trim }.filter(_.nonEmpty).map(PlainText.bounded(_)).toList
 
   /** The sessions that tags name. */
   def sessionsOf(tags: Iterable[String]): Set[String] = tags.collect { case SessionTag(id) => id }.toSet

@@ -27,7 +27,7 @@ class PlanInForce(patienceMs: Long) {
 
   /** Jobs that take running tasks' slots under the plan in force, in its order, and whose these are. */
   def preemptions: Seq[(String, IndexedSeq[Long])] = current.fold(Seq.empty[(String, IndexedSeq[Long])]) {
-    _.jobs.toSeq.collect { case (job, p) if p.victims.nonEmpty => (p.rank, job, p.victims) }.sortBy(_._1)
+    _.jobs.toList.collect { case (job, p) if p.victims.nonEmpty => (p.rank, job, p.victims) }.sortBy(_._1)
       .map { case (_, job, victims) => job -> victims }
   }
 

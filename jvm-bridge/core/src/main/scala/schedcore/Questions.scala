@@ -36,7 +36,7 @@ final class Questions(wake: () => Unit) {
 
   /** Questions that the planner has not taken yet, by number. */
   def take(): Seq[(Long, String)] = lock.synchronized {
-    val fresh = waiting.iterator.collect { case (number, (text, _)) if !sent(number) => number -> text }.toSeq
+    val fresh = waiting.iterator.collect { case (number, (text, _)) if !sent(number) => number -> text }.toList
     sent ++= fresh.map(_._1)
     fresh
   }

@@ -118,7 +118,7 @@ object Settings {
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
   def from(conf: Map[String, String]): Settings = {
     val ours = conf.filter { case (k, _) => k.startsWith(Prefix) && !k.startsWith(JobMark.Prefix) && !k.startsWith(PolicyPrefix) }
-    ours.keys.toSeq.sorted.foreach(k => if (!All.exists(_.name == k)) throw unknown(k))
+    ours.keys.toList.sorted.foreach(k => if (!All.exists(_.name == k)) throw unknown(k))
     val read = new Reader(conf)
     val defaults = Rule(
       priority = 0,

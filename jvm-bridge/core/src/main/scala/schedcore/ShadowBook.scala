@@ -69,7 +69,7 @@ object ShadowBook {
 
   /** What would have been done, in one line for people, and who knows more; None: there was no shadow mode. */
   def report(counters: Map[String, Long]): Option[String] = {
-    val parts = counters.toSeq.sorted.collect { case (key, n) if key.startsWith(Prefix) => s"${LedgerCounts.label(key.stripPrefix(Prefix))} $n" }
+    val parts = counters.toList.sorted.collect { case (key, n) if key.startsWith(Prefix) => s"${LedgerCounts.label(key.stripPrefix(Prefix))} $n" }
     Option.when(parts.nonEmpty)(parts.mkString("would have ", ", ", s"; $More"))
   }
 

@@ -36,7 +36,7 @@ final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long =
 
   /** Of one executor, the oldest first, without a gap until now; empty before its first sample. */
   def spans(executor: String, nowMs: Long): Seq[SlotSpan] = synchronized {
-    val of = samples.get(executor).fold(Seq.empty[(Long, ExecutorFacts)])(_.toSeq)
+    val of = samples.get(executor).fold(Seq.empty[(Long, ExecutorFacts)])(_.toList)
     of.zip(of.map(_._1).drop(1) :+ math.max(nowMs, of.lastOption.fold(nowMs)(_._1)))
       .map { case ((fromMs, facts), untilMs) => SlotSpan(math.max(fromMs, nowMs - keepMs), untilMs, facts) }
       .filter(span => span.untilMs > span.fromMs)

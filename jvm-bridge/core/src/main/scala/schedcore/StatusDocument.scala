@@ -55,7 +55,7 @@ final case class StatusDocument(
     jobs.foreach(job => writeJob(job, list.addObject()))
     writeExecutors(root.putArray("executors"))
     val counts = root.putObject("counters")
-    counters.toSeq.sorted.foreach { case (name, count) => counts.put(name, count) }
+    counters.toList.sorted.foreach { case (name, count) => counts.put(name, count) }
     writeClasses(root.putArray("classes"))
     root
   }
@@ -124,7 +124,7 @@ final case class StatusDocument(
     e.held.foreach(h => held.addObject().put("job", h.job).put("name", h.name).put("slots", h.slots))
   }
 
-  private def writeClasses(out: ArrayNode): Unit = classes.toSeq.sortBy(_._1).foreach { case (name, c) =>
+  private def writeClasses(out: ArrayNode): Unit = classes.toList.sortBy(_._1).foreach { case (name, c) =>
     val one = out.addObject().put("class", name).put("jobs", c.jobs).put("waiting_jobs", c.waiting).put("jobs_at_risk", c.atRisk)
       .put("jobs_ended", c.ended).put("deadlines_met", c.deadlinesMet).put("deadlines_missed", c.deadlinesMissed)
       .put("jct_ms", c.jctMs)

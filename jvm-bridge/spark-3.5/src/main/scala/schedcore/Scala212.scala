@@ -24,18 +24,19 @@ trait Scala212 {
   implicit class Iterator212[A](it: Iterator[A]) {
     def minOption[B >: A](implicit o: Ordering[B]): Option[A] = if (it.hasNext) Some(it.min(o)) else None
     def maxOption[B >: A](implicit o: Ordering[B]): Option[A] = if (it.hasNext) Some(it.max(o)) else None
+    def maxByOption[B](f: A => B)(implicit o: Ordering[B]): Option[A] = if (it.hasNext) Some(it.maxBy(f)) else None
     def nextOption(): Option[A] = if (it.hasNext) Some(it.next()) else None
-    def distinct: Iterator[A] = it.toSeq.distinct.iterator
+    def distinct: Iterator[A] = it.toList.distinct.iterator
   }
   implicit class Iterable212[A](xs: Iterable[A]) {
     def minOption[B >: A](implicit o: Ordering[B]): Option[A] = if (xs.isEmpty) None else Some(xs.min(o))
     def maxOption[B >: A](implicit o: Ordering[B]): Option[A] = if (xs.isEmpty) None else Some(xs.max(o))
     def maxByOption[B](f: A => B)(implicit o: Ordering[B]): Option[A] = if (xs.isEmpty) None else Some(xs.maxBy(f))
-    def groupMap[K, B](key: A => K)(f: A => B): Map[K, Seq[B]] = xs.toSeq.groupBy(key).map { case (k, v) => k -> v.map(f) }
+    def groupMap[K, B](key: A => K)(f: A => B): Map[K, Seq[B]] = xs.toList.groupBy(key).map { case (k, v) => k -> v.map(f) }
     def groupMapReduce[K, B](key: A => K)(f: A => B)(reduce: (B, B) => B): Map[K, B] =
-      xs.toSeq.groupBy(key).map { case (k, v) => k -> v.map(f).reduce(reduce) }
+      xs.toList.groupBy(key).map { case (k, v) => k -> v.map(f).reduce(reduce) }
     def sizeIs: Int = xs.size
-    def distinctBy[B](f: A => B): Seq[A] = { val seen = mutable.HashSet.empty[B]; xs.toSeq.filter(x => seen.add(f(x))) }
+    def distinctBy[B](f: A => B): Seq[A] = { val seen = mutable.HashSet.empty[B]; xs.toList.filter(x => seen.add(f(x))) }
   }
   implicit class Seq212[A](xs: Seq[A]) {
     def lazyZip[B](ys: Seq[B]): Zip212[A, B] = new Zip212(xs.zip(ys))
@@ -43,6 +44,11 @@ trait Scala212 {
   final class Zip212[A, B](pairs: Seq[(A, B)]) { def forall(p: (A, B) => Boolean): Boolean = pairs.forall { case (a, b) => p(a, b) } }
   implicit class MutableMap212[K, V](m: mutable.Map[K, V]) {
     def filterInPlace(p: (K, V) => Boolean): Unit = m.retain(p)
+    def updateWith(key: K)(f: Option[V] => Option[V]): Option[V] = {
+      val next = f(m.get(key))
+      next match { case Some(value) => m(key) = value; case None => m -= key }
+      next
+    }
   }
   implicit class MutableSet212[A](s: mutable.Set[A]) {
     def filterInPlace(p: A => Boolean): Unit = s.retain(p)

@@ -87,6 +87,6 @@ private[sparksched] object DagOutlook {
         waiting ++= s.parents
       }
     }
-    readers.toSeq
+    readers.toList
   }
 }

@@ -40,7 +40,7 @@ private[sparksched] final class Evictions(
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
   def preempt(job: String, named: Seq[Long]): Unit = {
-    val coming = underWay.iterator.collect { case (tid, Some(`job`)) => tid }.flatMap(managerOf(_)).toSeq
+    val coming = underWay.iterator.collect { case (tid, Some(`job`)) => tid }.flatMap(managerOf(_)).toList
       .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
     val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
     val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))

@@ -77,7 +77,7 @@ private[sparksched] final class HistoryEntries(store: KVStore) {
 
   def of(kinds: String*): Seq[Entry] = {
     val iterator = store.view(classOf[HistoryEntry]).closeableIterator()
-    try iterator.asScala.filter(e => kinds.contains(e.kind)).map(e => Entry(e.kind, e.timeMs, EventLogBook.parsed(e.body))).toSeq
+    try iterator.asScala.filter(e => kinds.contains(e.kind)).map(e => Entry(e.kind, e.timeMs, EventLogBook.parsed(e.body))).toList
     finally iterator.close()
   }
 

@@ -29,10 +29,10 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
     val changes = history.of("change")
     val content = last.fold(Seq.empty[Node])(e => facts(lines(e))) ++
       table("Jobs", JobColumns, jobs.takeRight(MostRows).reverse, jobs.size)(job(_, request)) ++
-      last.fold(Seq.empty[Node])(e => section("Classes", ClassColumns, e.body.path("classes").elements().asScala.toSeq)(jobClass)) ++
+      last.fold(Seq.empty[Node])(e => section("Classes", ClassColumns, e.body.path("classes").elements().asScala.toList)(jobClass)) ++
       table("Planner and plans", PlanColumns, plans.takeRight(MostRows).reverse, plans.size)(plan) ++
       (if (changes.isEmpty) Nil else table("Changes by operators", ChangeColumns, changes.takeRight(MostRows).reverse, changes.size)(change)) ++
-      last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toSeq) { c =>
+      last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toList) { c =>
         <tr><td>{LedgerCounts.label(c.getKey)}</td><td>{c.getValue.asLong}</td></tr>
       })
     PlainPage.rendered("Scheduling")(content)(UIUtils.headerSparkPage(request, _, _, tab))
@@ -112,7 +112,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
       wide(UIUtils.listingTable[JsonNode](
         Seq("Time", "What happened"),
         entry => <tr><td>{UIUtils.formatDate(entry.path("at_ms").asLong)}</td><td>{text(entry, "text")}</td></tr>,
-        one.path("story").elements().asScala.toSeq))
+        one.path("story").elements().asScala.toList))
   }
 }
 

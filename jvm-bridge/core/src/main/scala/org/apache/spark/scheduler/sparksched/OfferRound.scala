@@ -155,7 +155,7 @@ private[sparksched] final class OfferRound(
       if (kind == Gang || turns.lastOption.forall(_.kind != kind)) turns += Turn(kind, mutable.ArrayBuffer.empty)
       turns.last.sets += set
     }
-    turns.toSeq
+    turns.toList
   }
 
   private def kindOf(set: TaskSetManager): Kind = scheduler.failOpen("offers", Other: Kind)(set match {
@@ -166,7 +166,7 @@ private[sparksched] final class OfferRound(
 
   /** One offer per level of speed while their tasks wait, and one of all slower executors. */
   private def fastestFirst(turn: Turn, left: IndexedSeq[WorkerOffer], place: Place): Placed = {
-    val sets = turn.sets.toSeq.collect { case m: SchedTaskSetManager => m }
+    val sets = turn.sets.toList.collect { case m: SchedTaskSetManager => m }
     def cut(o: WorkerOffer, slots: Int) = scheduler.slots.atMost(o, math.min(slots, scheduler.slots.free(o)))
     val steps = scheduler.failOpen("offers", Seq(left)) {
       val of = left.map(o => o.executorId -> o).toMap
@@ -231,7 +231,7 @@ private[sparksched] final class OfferRound(
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
     val waiting = gangs.iterator.filter(_.waitsAsGang).map { gang =>
       WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.slotsPerTask * gang.numTasks))
-    }.toSeq
+    }.toList
     val youngest = GangCycle.youngest(waiting)
     youngest.foreach(ledger.giveWay(_, nowMs))
     youngest.isDefined
@@ -249,7 +249,7 @@ private[sparksched] final class OfferRound(
         .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       enforcement.beginSpare(
         open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
-        mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toSeq))
+        mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toList))
       left
     }
     if (left.isEmpty) Nil
@@ -264,8 +264,8 @@ private[sparksched] final class OfferRound(
   private def owedByPools: Option[SchedTaskSetManager] =
     if (!plans.starts.active || scheduler.schedulingMode != SchedulingMode.FAIR) None
     else {
-      val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq
-      val first = waiting.headOption.toSeq.flatMap(head => waiting.filter(_.parent eq head.parent))
+      val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toList
+      val first = waiting.headOption.toList.flatMap(head => waiting.filter(_.parent eq head.parent))
       def starts(m: SchedTaskSetManager) = plans.starts.of(m.job, nowMs)
       if (first.size == waiting.size || first.exists(starts(_) == Start.Now)) None
       else first.find(starts(_) != Start.Evicted)
@@ -273,7 +273,7 @@ private[sparksched] final class OfferRound(
 
   /** Slots of the executors, and which waiting tasks may take them, by the resource profile of both. */
   def demands(atMs: Long): Map[Int, SlotDemand] =
-    queue().iterator.collect { case m: SchedTaskSetManager => m }.toSeq.groupBy(_.place.executorProfile)
+    queue().iterator.collect { case m: SchedTaskSetManager => m }.toList.groupBy(_.place.executorProfile)
       .map { case (profile, sets) => profile -> demand(profile, sets, atMs) }
 
   /**
@@ -284,7 +284,7 @@ private[sparksched] final class OfferRound(
     demands(atMs) -- scheduler.unschedulableTaskSetToExpiryTime.keysIterator.collect { case m: SchedTaskSetManager => m.executorProfile }
 
   private def demand(profile: Int, sets: Seq[SchedTaskSetManager], atMs: Long): SlotDemand = {
-    val executors = registry.executorsWith(profile).toSeq
+    val executors = registry.executorsWith(profile).toList
     val (deferred, startable) = sets.partition { m =>
       plans.starts.active && (plans.starts.of(m.job, atMs) match {
         case Start.Planned | Start.Unplanned | Start.Evicted => true
@@ -298,7 +298,7 @@ private[sparksched] final class OfferRound(
 
   /** Slots that a job's tasks wait for, by the resource profile of the executors that they may use. */
   def waitingSlots(job: String): Map[Int, Int] =
-    ours.iterator.filter(m => m.job == job && !m.isZombie).toSeq.groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
+    ours.iterator.filter(m => m.job == job && !m.isZombie).toList.groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
 
   def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
 
@@ -322,7 +322,7 @@ private[sparksched] final class OfferRound(
   } else {
     val idleOn = leftOf(offers, placed).iterator.map(o => o.executorId -> (scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       .filter(_._2 > 0).toMap
-    val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq
+    val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toList
     val refused = waiting.filter(m => refusedByPlan.exists { case (who, executor) => (who eq m) && idleOn.contains(executor) })
     check(idleOn.valuesIterator.sum, refused, waiting, nowMs)
   }

@@ -17,7 +17,7 @@ private[sparksched] object QueryString {
 
   /** The first value of a parameter; None where it is not given or cannot be decoded. */
   def value(request: HttpServletRequest, name: String): Option[String] =
-    Option(request.getQueryString).toSeq.flatMap(_.split('&')).map(_.split("=", 2))
+    Option(request.getQueryString).toList.flatMap(_.split('&')).map(_.split("=", 2))
       .collectFirst { case Array(key, value) if decoded(key).contains(name) => decoded(value) }.flatten
 
   private def decoded(text: String): Option[String] = Try(URLDecoder.decode(text, UTF_8)).toOption

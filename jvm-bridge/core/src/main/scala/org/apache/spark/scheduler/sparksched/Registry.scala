@@ -56,7 +56,7 @@ private[sparksched] final class Registry(
 
   def executorRemoved(executor: String, reason: String, nowMs: Long): Unit = if (executors.contains(executor)) {
     executors -= executor
-    running.valuesIterator.filter(_.executor == executor).toSeq.foreach(t => attemptEnded(t, "lost", nowMs))
+    running.valuesIterator.filter(_.executor == executor).toList.foreach(t => attemptEnded(t, "lost", nowMs))
     ledger.executorRemoved(executor, nowMs)
     events.offer(Event.ExecutorRemoved(nowMs, executor, reason))
   }
@@ -68,7 +68,7 @@ private[sparksched] final class Registry(
   def slotsOf(executor: String): Int = executors.get(executor).fold(0)(_.slots)
 
   /** Executors with slots that are free and not held, and how many. */
-  def idleExecutors: Seq[(Event.ExecutorAdded, Int)] = executors.valuesIterator.map(e => e -> ledger.idleOn(e.executor)).filter(_._2 > 0).toSeq
+  def idleExecutors: Seq[(Event.ExecutorAdded, Int)] = executors.valuesIterator.map(e => e -> ledger.idleOn(e.executor)).filter(_._2 > 0).toList
 
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
@@ -193,13 +193,13 @@ private[sparksched] final class Registry(
   /** Ends a micro-batch and the jobs that were marked inside it by name. */
   def batchEnded(query: String, batch: String, nowMs: Long): Unit = {
     val key = JobMark.keyOfBatch(query, batch)
-    jobs.keysIterator.filter(k => k == key || k.startsWith(s"$key-")).toSeq.foreach(jobEnded(_, "ended", nowMs))
+    jobs.keysIterator.filter(k => k == key || k.startsWith(s"$key-")).toList.foreach(jobEnded(_, "ended", nowMs))
   }
 
   /** A streaming query is over. */
   def streamEnded(query: String, nowMs: Long): Unit = {
     val series = JobMark.seriesOf(query)
-    newest.keysIterator.filter(s => s == series || s.startsWith(s"$series-")).toSeq.foreach(seriesEnded(_, nowMs))
+    newest.keysIterator.filter(s => s == series || s.startsWith(s"$series-")).toList.foreach(seriesEnded(_, nowMs))
   }
 
   /**
@@ -276,14 +276,14 @@ private[sparksched] final class Registry(
    */
   def endFinished(active: Int => Boolean, nowMs: Long): Unit =
     jobs.filter { case (_, j) => j.stages.isEmpty && !j.actions.sparkJobs.exists(active) }
-      .keysIterator.toSeq.foreach(jobEnded(_, "ended", nowMs))
+      .keysIterator.toList.foreach(jobEnded(_, "ended", nowMs))
 
   /** Jobs that nobody ends by name and that have been idle for the gap are over. */
   def forgetIdle(nowMs: Long): Unit = {
     val over = jobs.filter { case (_, j) =>
       j.idle && !j.mark.endsByCall && nowMs - j.lastActiveMs > settings.defaults.gapMs
     }
-    over.keysIterator.toSeq.foreach(jobEnded(_, "idle", nowMs))
+    over.keysIterator.toList.foreach(jobEnded(_, "idle", nowMs))
   }
 
   // ---- tasks -------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ private[sparksched] final class Registry(
   def arrival(job: String): Int = jobs.get(job).fold(Int.MaxValue)(_.arrival)
 
   /** Attempts of a job that run now, in the order of their launch. */
-  def runningTasks(job: String): Seq[Long] = running.valuesIterator.filter(_.job == job).map(_.task).toSeq
+  def runningTasks(job: String): Seq[Long] = running.valuesIterator.filter(_.job == job).map(_.task).toList
 
   // ---- rules -------------------------------------------------------------------------------------------------
 
@@ -360,13 +360,13 @@ private[sparksched] final class Registry(
   // ---- what operators change -----------------------------------------------------------------------------------
   /** Marks of the jobs that people mean by a key, an id or a name. */
   def marksOf(job: String): Seq[JobMark] = CalledJobs.of(jobs.values.map(_.mark), job)(identity)
-  def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toSeq.distinct
+  def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toList.distinct
   def isOnHold(job: String): Boolean = orders.isOnHold(job)
   def hasStages(job: String): Boolean = jobs.get(job).exists(_.stages.nonEmpty)
   /** An operator cancels what runs of a job. */
   def cancelled(job: String): Unit = jobs.get(job).foreach(_.actions.cancel())
   /** Spark jobs of a job that are not over. */
-  def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.actions.sparkJobs.toSeq.sorted)
+  def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.actions.sparkJobs.toList.sorted)
   /** An operator gives a job this mark, and lets nothing of it start where it is `held`. @return what the planner is told */
   def change(mark: JobMark, held: Boolean, by: String, plans: PlanBook, nowMs: Long): Option[Event] =
     jobs.get(mark.key).map { job =>
@@ -393,7 +393,7 @@ private[sparksched] final class Registry(
 
   /** Every job that is not over, with its active stages as `stages` has them. */
   def jobFacts(nowMs: Long)(stages: Event.StageStarted => Option[StageFacts]): Seq[JobFacts] =
-    jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toSeq, nowMs)).toSeq
+    jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toList, nowMs)).toList
 
   private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long, endedMs: Option[Long] = None): JobFacts = {
     val (key, held, use) = (job.mark.key, heldIdleOf(job, nowMs), job.attempts.use)
@@ -417,7 +417,7 @@ private[sparksched] final class Registry(
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 
   def state(nowMs: Long): Seq[Event] =
-    executors.valuesIterator.toSeq ++ orders.inForce ++
+    executors.valuesIterator.toList ++ orders.inForce ++
       jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.attempts.begunMs) +: orders.retold(j.mark, nowMs)) ++
         j.stages.valuesIterator.map(stage => stage.copy(done = doneOf(j, stage)))) ++
       running.valuesIterator ++
@@ -428,7 +428,7 @@ private[sparksched] final class Registry(
 
   /** The ledger forgets a stage with its last task, but the results of its tasks are yet to be read, or slower copies to end. */
   private def doneOf(job: RegisteredJob, stage: Event.StageStarted): Seq[Int] =
-    if (ledger.isActive(stage.stage)) ledger.doneTasks(stage.stage).toSeq.sorted
+    if (ledger.isActive(stage.stage)) ledger.doneTasks(stage.stage).toList.sorted
     else if (job.givenUp(stage.stage)) Nil
     else 0 until stage.tasks
 }

@@ -319,7 +319,7 @@ private[sparksched] object SchedTaskSetManager {
       case thrown: ExceptionFailure => s"${thrown.className}: ${thrown.description}"
       case other => other.toErrorString
     }
-    val lines = text.linesIterator.map(_.trim).filterNot(line => line.isEmpty || line.startsWith("SQLSTATE")).toSeq
+    val lines = text.linesIterator.map(_.trim).filterNot(line => line.isEmpty || line.startsWith("SQLSTATE")).toList
     (if (text.contains("Traceback (most recent call last)")) lines.lastOption else lines.headOption).getOrElse("").take(MostOfReason)
   }
 

@@ -51,12 +51,12 @@ private[spark] object SparkLinks {
       if member.contains('(') && !member.startsWith("<") && !ClassFile.isOwn(flags)
       ancestor <- ancestors.find(spark.find(_, member).exists(!ClassFile.isOwn(_)))
     } yield s"$ancestor $member $Override"
-    (referred ++ overridden).toSet.toSeq.sorted
+    (referred ++ overridden).toSet.toList.sorted
   }
 
   /** The nearest classes of Spark that the class extends. */
   private def sparkAncestors(c: ClassFile, own: Map[String, ClassFile]): Seq[String] =
-    c.parents.toSeq.flatMap(parent => own.get(parent).fold(Seq(parent).filter(_.startsWith(Ours)))(sparkAncestors(_, own)))
+    c.parents.toList.flatMap(parent => own.get(parent).fold(Seq(parent).filter(_.startsWith(Ours)))(sparkAncestors(_, own)))
 
   /**
    * Why this bridge must not run here: a sentence that ends with the remedy, or none. Throws nothing.

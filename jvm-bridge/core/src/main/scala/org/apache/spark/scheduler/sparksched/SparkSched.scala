@@ -75,7 +75,7 @@ object SparkSched {
   /** Counters as one flat JSON object of whole numbers; empty when not attached. */
   def counters(context: SparkContext): String = {
     val node = new ObjectMapper().createObjectNode()
-    Option(schedulers.get(context)).foreach(_.counters.toSeq.sorted.foreach { case (k, v) => node.put(k, v) })
+    Option(schedulers.get(context)).foreach(_.counters.toList.sorted.foreach { case (k, v) => node.put(k, v) })
     node.toString
   }
 }

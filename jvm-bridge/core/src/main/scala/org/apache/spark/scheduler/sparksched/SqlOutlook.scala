@@ -105,7 +105,7 @@ private[sparksched] object SqlOutlook {
    * @param property without what a session's `SET` may have given
    */
   def broadcasts(property: String => Option[String]): Seq[String] =
-    property(SparkContext.SPARK_JOB_TAGS).toSeq.flatMap(_.split(SparkContext.SPARK_JOB_TAGS_SEP)).filter(_.startsWith("broadcast exchange"))
+    property(SparkContext.SPARK_JOB_TAGS).toList.flatMap(_.split(SparkContext.SPARK_JOB_TAGS_SEP)).filter(_.startsWith("broadcast exchange"))
 
   /** Far more than the shuffles, and the broadcasts, of queries that run at once. */
   private val MostStages = 10000

@@ -111,7 +111,7 @@ private[sparksched] final class StatusSource(
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
     val holders = mutable.HashMap.empty[(Int, Option[String]), Seq[String]]
     def heldUpBy(job: JobFacts): Seq[String] = {
-      def ask = ledger.heldUpBy(job.mark.key, 1).toSeq.map(key => names.getOrElse(key, key)).sorted
+      def ask = ledger.heldUpBy(job.mark.key, 1).toList.map(key => names.getOrElse(key, key)).sorted
       // Holds refuse all jobs of one priority and one pool alike, but for those that hold some themselves.
       val pool = ledger.ruleOf(job.mark.key).flatMap(_.pool).map(_.name)
       if (job.heldSlots > 0) ask else holders.getOrElseUpdate((job.priority, pool), ask)

@@ -46,7 +46,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
       section("Jobs", columns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
       TimelineView.section(request, tab.basePath, document.executors, source.timeline, document.nowMs) ++
       section("Executors", ExecutorColumns, document.executors, StatusRows.executors(document.executors), json)(executor) ++
-      section("Counters", CounterColumns, document.counters, document.counters.toSeq.sorted, json)(counter)
+      section("Counters", CounterColumns, document.counters, document.counters.toList.sorted, json)(counter)
   }
 
   private def section[A](title: String, columns: Seq[String], all: Iterable[Any], shown: Seq[A], json: String)(

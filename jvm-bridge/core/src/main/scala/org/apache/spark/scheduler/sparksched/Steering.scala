@@ -50,7 +50,7 @@ private[sparksched] final class Steering(
     val takes = Actions.getOrElse(action, Nil)
     val needed = Required.filter(takes.contains)
     if (!Actions.contains(action))
-      Left(bad(s"action is '${PlainText.short(action)}' but must be one of ${Actions.keys.toSeq.sorted.mkString(", ")}"))
+      Left(bad(s"action is '${PlainText.short(action)}' but must be one of ${Actions.keys.toList.sorted.mkString(", ")}"))
     else given.keys.find(!takes.contains(_)).map(key => bad(s"unknown argument '${PlainText.short(key)}' of $action: it takes ${listed(takes)}"))
       .orElse(needed.find(!given.contains(_)).map(key => bad(s"$action needs the argument '$key'")))
       .fold(obey(action, given, by))(Left(_))

@@ -59,7 +59,7 @@ private[spark] object AdaptivePlans {
    */
   def readerOf(execution: Long, shuffle: Int, sizes: Int => Option[Array[Long]]): Option[Reader] = {
     val found = for {
-      root <- planOf(execution).toSeq
+      root <- planOf(execution).toList
       plan <- adaptive(root)
       group <- groups(plan.executedPlan)
       shuffles = group.leaves.collect { case s: ShuffleQueryStageExec => s }

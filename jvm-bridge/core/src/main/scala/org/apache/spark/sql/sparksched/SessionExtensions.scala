@@ -10,9 +10,9 @@ import scala.util.control.NonFatal
 import org.apache.spark.scheduler.sparksched.SparkSched
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.command.ResetCommand
 import schedcore.{JobMark, MarkSources}
+import SqlLine.Session
 
 /**
  * Sees each SQL session, and each plan that it analyses, in the thread that analyses it. Changes no plan. Spark finds it by
@@ -31,19 +31,19 @@ final class SessionExtensions extends SparkSessionExtensionsProvider {
 
 /** The SQL sessions that are alive, and the marks of streaming queries' threads. */
 private[sparksched] object SeenSessions {
-  private val sessions = new ConcurrentHashMap[String, WeakReference[classic.SparkSession]]
+  private val sessions = new ConcurrentHashMap[String, WeakReference[Session]]
   // By streaming query, the batch and the marks that the query's thread had when it began.
   private val batches = mutable.LinkedHashMap.empty[String, (String, Map[String, String])]
 
   def add(session: SparkSession): Unit = session match {
-    case s: classic.SparkSession =>
+    case s: Session =>
       if (!sessions.containsKey(s.sessionUUID)) sessions.values.removeIf(_.get == null)
       sessions.put(s.sessionUUID, new WeakReference(s))
     case _ =>
   }
 
-  def alive: Iterator[classic.SparkSession] = sessions.values.asScala.iterator.flatMap(s => Option(s.get))
-  def get(id: String): Option[classic.SparkSession] = Option(sessions.get(id)).flatMap(s => Option(s.get))
+  def alive: Iterator[Session] = sessions.values.asScala.iterator.flatMap(s => Option(s.get))
+  def get(id: String): Option[Session] = Option(sessions.get(id)).flatMap(s => Option(s.get))
 
   /** The marks that a streaming query's thread had when its batch began. */
   def marksAtBegin(query: String, batch: String): Option[Map[String, String]] =
@@ -52,7 +52,7 @@ private[sparksched] object SeenSessions {
   /** What goes wrong here must not make a query fail. */
   def analysed(session: SparkSession, plan: LogicalPlan): Unit =
     try session match {
-      case s: classic.SparkSession =>
+      case s: Session =>
         batchMayBegin(s)
         plan match {
           case ResetCommand(Some(key)) if Blocks(key) => resetMarks(s)
@@ -62,7 +62,7 @@ private[sparksched] object SeenSessions {
     } catch { case _: LinkageError | NonFatal(_) => }
 
   /** A micro-batch analyses its own plan first: what is in the thread then, no callback has set. */
-  private def batchMayBegin(session: classic.SparkSession): Unit = {
+  private def batchMayBegin(session: Session): Unit = {
     def local(key: String): Option[String] = Option(session.sparkContext.getLocalProperty(key))
     for (query <- local(JobMark.StreamingQuery); batch <- local(JobMark.StreamingBatch)) synchronized {
       if (!batches.get(query).exists(_._1 == batch)) {
@@ -74,7 +74,7 @@ private[sparksched] object SeenSessions {
   }
 
   /** `RESET` of a mark's name or id resets the whole mark: its priority, isolation and so on were meant for this job. */
-  private def resetMarks(session: classic.SparkSession): Unit = {
+  private def resetMarks(session: Session): Unit = {
     val (conf, defaults) = (session.sessionState.conf, session.sparkContext.getConf)
     JobMark.Fields.map(JobMark.Prefix + _).foreach { key =>
       defaults.getOption(key) match {

@@ -8,11 +8,11 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
 import schedcore.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
+import SqlLine.Session
 
 /**
  * Which SQL session a Spark job comes from, what that session has `SET`, and whose it is.
@@ -31,13 +31,13 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
   /** Of a Spark job with these local properties. Called in the thread of Spark's DAG scheduler. */
   def originOf(properties: Properties): Origin = {
     val property = (key: String) => Option(properties.getProperty(key))
-    val tags = property(MarkSources.Tags).toSeq.flatMap(MarkSources.tagsOf).toSet
-    val alive = SeenSessions.alive.filter(s => s.sparkContext eq context).toSeq
+    val tags = property(MarkSources.Tags).toList.flatMap(MarkSources.tagsOf).toSet
+    val alive = SeenSessions.alive.filter(s => s.sparkContext eq context).toList
 
     // 1. What no session whatever can have SET: other sessions' tags, and an execution that is not its own.
     val setTags = alive.map(s => tagsSetIn(s)).filter(set => set.nonEmpty && set.subsetOf(tags)).flatten.toSet
     val named = MarkSources.sessionsOf(tags -- setTags)
-    def ownerIn(key: String): Option[SparkSession] = property(key).flatMap { claimed =>
+    def ownerIn(key: String): Option[Session] = property(key).flatMap { claimed =>
       sessionOf(claimed).filter { s =>
         if (named.isEmpty) !alive.exists(settingOf(_, key).contains(claimed)) else named.contains(s.sessionUUID)
       }
@@ -49,7 +49,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
 
     // 2. Whose settings the properties may hold.
     val possible =
-      if (session.isDefined) (session ++ executions.flatMap(_._2) ++ named.flatMap(SeenSessions.get)).toSeq.distinct
+      if (session.isDefined) (session ++ executions.flatMap(_._2) ++ named.flatMap(SeenSessions.get)).toList.distinct
       else alive.filter(s => settingsOf(s).nonEmpty && mayHaveSet(s, property))
     val certain = session.orElse(Some(possible).filter(_.size == 1 && !ofOthers).map(_.head))
     val unowned = executions.collect { case (key, None) => key -> property(key).toSet }
@@ -71,12 +71,12 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
          marks <- SeenSessions.marksAtBegin(query, batch)) yield marks
 
   /** Whether all settings of the session are in the properties: Spark copies all of them or none. */
-  private def mayHaveSet(session: SparkSession, property: String => Option[String]): Boolean =
+  private def mayHaveSet(session: Session, property: String => Option[String]): Boolean =
     session.sessionState.conf.getAllConfs.forall { case (key, value) =>
       !key.startsWith("spark") || ChangedLater(key) || property(key).contains(value)
     }
 
-  private def sessionOf(execution: String): Option[SparkSession] =
+  private def sessionOf(execution: String): Option[Session] =
     execution.toLongOption.flatMap(id => Option(SQLExecution.getQueryExecution(id))).map(_.sparkSession)
 
   // ---- evidence of users -------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
       val service = Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$").getField("MODULE$").get(null)
       val manager = call(service, "sessionManager")
       call(manager, "sessionStore").asInstanceOf[java.util.Map[AnyRef, AnyRef]].values.asScala
-        .find(holder => call(holder, "session").asInstanceOf[SparkSession].sessionUUID == session)
+        .find(holder => call(holder, "session").asInstanceOf[Session].sessionUUID == session)
         .map(call(_, "userId").toString).filter(_.nonEmpty)
     } catch { case _: LinkageError | _: ReflectiveOperationException | NonFatal(_) => None }
 
@@ -98,7 +98,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     val start = event.asInstanceOf[SparkListenerSQLExecutionStart]
     def unset[A](key: String, value: A, none: A): A = if (start.modifiedConfigs.contains(key)) none else value
     val tags = unset(MarkSources.Tags, start.jobTags, Set.empty[String])
-    val found = Evidence(unset(MarkSources.GroupId, start.jobGroupId, None), tags)
+    val found = Evidence(unset(MarkSources.GroupId, SqlLine.groupOf(start), None), tags)
     synchronized {
       evidence(start.executionId) = found
       if (evidence.size > MostExecutions) evidence -= evidence.head._1
@@ -116,7 +116,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
         def said = found.flatMap(e => MarkSources.connectUserOf(e.tags).orElse(e.group.flatMap(users.ofGroup)))
         connectUser(id).orElse(said).foreach(users.learned(id, _))
       }
-      val blocks = for (e <- found.toSeq; user <- users.of(id).toSeq; block <- MarkSources.endedBlocks(e.tags))
+      val blocks = for (e <- found.toList; user <- users.of(id).toList; block <- MarkSources.endedBlocks(e.tags))
         yield s"${user.length}-$user-$block"
       StatementEnd(id, settingOf(session, _), blocks)
     }
@@ -147,16 +147,16 @@ private[spark] object SqlSessions {
   }
 
   /** What a session has SET, unless the application's own configuration says the same. */
-  private def settingOf(session: SparkSession, key: String): Option[String] =
+  private def settingOf(session: Session, key: String): Option[String] =
     Option(session.sessionState.conf.getConfString(key, null))
       .filterNot(value => session.sparkContext.conf.getOption(key).contains(value))
 
-  private def tagsSetIn(session: SparkSession): Set[String] =
-    settingOf(session, MarkSources.Tags).toSeq.flatMap(MarkSources.tagsOf).toSet
+  private def tagsSetIn(session: Session): Set[String] =
+    settingOf(session, MarkSources.Tags).toList.flatMap(MarkSources.tagsOf).toSet
 
-  private def settingsOf(session: SparkSession): Map[String, Set[String]] = originIn(session).settings
+  private def settingsOf(session: Session): Map[String, Set[String]] = originIn(session).settings
 
   /** Of what happens in this session. */
-  def originIn(session: SparkSession): Origin =
+  def originIn(session: Session): Origin =
     Origin.of(session.sessionUUID, MarkSources.Keys.flatMap(key => settingOf(session, key).map(key -> _)).toMap)
 }
