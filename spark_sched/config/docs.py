@@ -29,7 +29,7 @@ The plugin `org.apache.spark.scheduler.sparksched.SchedPlugin` in `spark.plugins
 | `local`, `local[N]`, `local[*]`, `local[N,F]`, `local[*,F]` | threads of the driver | yes |
 | `local-cluster[executors,cores,memory_mb]` | executor processes on this machine | yes |
 | `spark://host:port[,host:port]` | a standalone cluster | yes |
-| `yarn` | YARN | **not run**; the manager builds Spark's own backend |
+| `yarn` | YARN | run on a small cluster ([what](spark-versions.md)); the manager builds Spark's own backend |
 | `k8s://https://host:port` | Kubernetes | **not run**; the manager builds Spark's own backend |
 
 `spark-sched conf --master INNER` prints all properties that attach the scheduler.

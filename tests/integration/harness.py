@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,14 @@ def on(master: str, *settings: str) -> pytest.MarkDecorator:
 
 
 class Driver:
-    """The driver program: started when first asked, started again after it died."""
+    """The driver program: started when first asked, started again after it died.
 
-    def __init__(self) -> None:
+    Args:
+        environment: for the program, beside that of this process.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment or {}
         self._process: subprocess.Popen[str] | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as this object lives
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -79,7 +84,7 @@ class Driver:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.integration.driver"],
             cwd=ROOT,
-            env=clean_environment(),
+            env={**clean_environment(), **self._environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

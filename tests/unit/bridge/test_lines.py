@@ -82,3 +82,9 @@ def test_maven_has_a_profile_for_each(line):
 def test_pages_name_the_oldest_and_the_newest(page):
     lines = spark_lines()
     assert f"{lines[0].name} to {lines[-1].name}" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_table_of_what_was_run_has_a_row_for_each():
+    page = (ROOT / "docs" / "reference" / "spark-versions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \|", page, re.MULTILINE)
+    assert rows == [(line.name, line.scala_line) for line in spark_lines()]

@@ -16,9 +16,8 @@ import schedcore._
  * waits for Python: rules are applied here, plans only replace rules.
  */
 private[spark] final class SchedTaskScheduler(
-    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings,
-    stock: Option[StockScheduler] = None)
-    extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
+    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings, stock: Option[StockScheduler] = None)
+    extends ManagedScheduler(context, maxTaskFailures, isLocal, stock) {
   private[sparksched] val steadyClock = new SteadyClock // Spark's own times, and the deadlines of marks, are the machine's clock's.
   private[sparksched] def nowMs: Long = steadyClock.nowMs
 
@@ -74,14 +73,7 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  override def postStartHook(): Unit = {
-    views.applicationKnown()
-    stock.foreach(_.postStartHook(backend)) // Before there are executors: in cluster mode YARN gives none until it was told.
-    super.postStartHook()
-  }
-
-  override def getRacksForHosts(hosts: Seq[String]): Seq[Option[String]] =
-    stock.fold(super.getRacksForHosts(hosts))(_.getRacksForHosts(hosts))
+  override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
 
   override def stop(exitCode: Int): Unit = {
     AllSteps(
@@ -90,7 +82,6 @@ private[spark] final class SchedTaskScheduler(
       () => sqlOutlook.stop(),
       () => stopPlanner(),
       () => views.detach(),
-      () => stock.foreach(_.stop()),
       () => SparkSched.unregister(context),
       () => ShadowBook.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
     super.stop(exitCode)
@@ -137,9 +128,7 @@ private[spark] final class SchedTaskScheduler(
     failOpen("task set", ())(synchronized {
       // Spark starts nothing more of its earlier attempts, and does not see that one of which nothing runs is over.
       (0 until taskSet.stageAttemptId).flatMap(taskSetManagerForAttempt(taskSet.stageId, _)).foreach {
-        case earlier: SchedTaskSetManager => earlier.suspend()
-        case _ =>
-      }
+        case earlier: SchedTaskSetManager => earlier.suspend(); case _ => }
       round.add(manager)
     })
     manager

@@ -1,5 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
+import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SchedulerBackend, TaskScheduler, TaskSchedulerImpl}
 
 /**
@@ -27,4 +28,21 @@ private[sparksched] object StockScheduler {
     case spark: TaskSchedulerImpl => Some(new StockScheduler(spark))
     case _ => None
   }
+}
+
+/** A scheduler of ours that keeps the stock one's part. */
+private[sparksched] abstract class ManagedScheduler(
+    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, stock: Option[StockScheduler])
+    extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
+
+  /** First the stock one's, before there are executors: in cluster mode YARN gives none until it was told. */
+  override def postStartHook(): Unit = {
+    stock.foreach(_.postStartHook(backend))
+    super.postStartHook()
+  }
+
+  override def getRacksForHosts(hosts: Seq[String]): Seq[Option[String]] =
+    stock.fold(super.getRacksForHosts(hosts))(_.getRacksForHosts(hosts))
+
+  override def stop(exitCode: Int): Unit = try stock.foreach(_.stop()) finally super.stop(exitCode)
 }

@@ -100,7 +100,7 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
 object PlansFromTasks {
   /** By place and task. */
   val found = new ConcurrentHashMap[(String, Long), Any]
-  @volatile var look: Long => Any = _ => ()
+  @volatile var look: Long => Any = (_: Long) => ()
 
   val seen: (String, Long) => Long = (place, value) => {
     val task = TaskContext.get()

@@ -1,0 +1,86 @@
+"""Sparks of other lines, unpacked from their packages on PyPI, for tests.
+
+``python -m tests.spark_lines 3.5`` prints the folder with that line's newest pyspark, which it downloads the
+first time. With this folder as ``PYTHONPATH``, the suite runs on that line:
+
+    PYTHONPATH="$(python -m tests.spark_lines 3.5)" pytest tests/integration
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from spark_sched.bridge import cache_dir
+from spark_sched.bridge.compiler import spark_lines
+from spark_sched.errors import BadInputError
+
+# What the package's installation moves into the module.
+_MOVED = ("bin", "sbin", "jars", "examples", "data", "licenses")
+
+
+def newest(line: str) -> str:
+    """The newest version of the line that was tried. Raises BadInputError for a line that is not listed."""
+    listed = {each.name: each.newest for each in spark_lines()}
+    if line not in listed:
+        raise BadInputError(f"the line is {line!r} but must be one of {', '.join(listed)}")
+    return listed[line]
+
+
+def unpacked(version: str) -> Path:
+    """The folder with this pyspark; it is kept in the cache directory.
+
+    Raises BadInputError if pip cannot have the package.
+    """
+    folder = cache_dir() / "lines" / f"pyspark-{version}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # To install it would build a wheel of 400 MB first.
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as scratch:
+        download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=pyspark"]
+        done = subprocess.run(
+            [*download, f"--dest={scratch}", f"pyspark=={version}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
+            raise BadInputError(f"pip cannot download pyspark {version}: {said[-1]}")
+        with tarfile.open(next(Path(scratch).glob("pyspark-*.tar.gz"))) as archive:
+            archive.extractall(scratch, filter="data")
+        found = Path(scratch) / f"pyspark-{version}"
+        for name in _MOVED:
+            if (found / "deps" / name).is_dir():
+                (found / "pyspark" / name).symlink_to(Path(os.pardir, "deps", name))
+        try:
+            found.rename(folder)
+        except OSError:
+            # Another process was faster.
+            if not folder.is_dir():
+                raise
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """With which a program imports that pyspark, and runs its Spark."""
+    paths = filter(None, [str(folder), os.environ.get("PYTHONPATH")])
+    return {"PYTHONPATH": os.pathsep.join(paths), "SPARK_HOME": str(folder / "pyspark")}
+
+
+def main() -> None:
+    try:
+        print(unpacked(newest(sys.argv[1])))
+    except BadInputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
