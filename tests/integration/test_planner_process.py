@@ -54,3 +54,17 @@ def _alive(pid: int) -> bool:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # it may end while being looked at
         return False
+
+
+@on(LOCAL, "spark.sched.planner.python=/nowhere/python3")
+def test_without_any_planner_slots_are_held_by_the_configured_rules_and_that_is_said_once(
+    scenario: Scenario,
+) -> None:
+    result = scenario("across_barriers")
+    assert result["intruders"] == 0
+    assert result["background_tasks"] == 16
+    assert result["counters"]["planner_starts"] == 0
+    assert result["counters"]["holds_total"] > 0
+    assert result["counters"]["slots_held_now"] == 0
+    assert result["counters"]["invariant_violations"] == 0
+    assert result["log"].count("No planner runs (/nowhere/python3: No such file or directory)") == 1

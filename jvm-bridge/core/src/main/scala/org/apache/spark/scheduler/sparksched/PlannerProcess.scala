@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import java.io.{BufferedReader, File, InputStreamReader, UncheckedIOException}
+import java.io.{BufferedReader, File, InputStreamReader, IOException, UncheckedIOException}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
@@ -23,11 +23,14 @@ import schedcore.{Modes, PlannerFacts, PlannerSettings, Settings}
  * however it ends, the planner reads end-of-file and leaves. A planner that died or has not called for the stall timeout
  * is replaced, with a delay that doubles up to a maximum and starts over after a planner that worked.
  *
+ * Pythons that are not there, or have no planner, are passed over. If none is left, the application runs on the rules of its
+ * configuration, and this is said once.
+ *
  * It is started in an empty folder of its own, for Python may import from where it is started, and a driver's working
  * directory may hold anything.
  */
 private[sparksched] final class PlannerProcess(
-    settings: PlannerSettings, entry: PlannerEntry, application: String, onStart: () => Unit) extends Logging {
+    settings: PlannerSettings, pythons: PlannerPythons, entry: PlannerEntry, application: String, onStart: () => Unit) extends Logging {
 
   private val secret = {
     val bytes = new Array[Byte](32)
@@ -145,20 +148,31 @@ private[sparksched] final class PlannerProcess(
     while (!over && !hopeless && !last) {
       last = closing.getCount == 0
       val (planner, worked) = attempt()
-      hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings) && !entry.settingsRefused()
-      refused.complete(if (hopeless) Some(lastError) else None)
-      if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
-        "again; the configured rules apply")
-      else if (!over && !last) {
-        if (worked) backoffMs = settings.restartBackoffMs
-        if (replacing) replacing = false else closing.await(backoffMs, TimeUnit.MILLISECONDS)
-        backoffMs = math.min(settings.restartBackoffMaxMs, math.max(1, backoffMs) * 2)
+      if (!over && pythons.lack.isDefined) {
+        last = false
+        hopeless = !pythons.next()
+        if (hopeless) {
+          logWarning(s"No planner runs (${pythons.reasons}), and the configured rules apply. To have plans, install " +
+            s"spark-sched for that Python, or set ${Settings.PlannerPython.name} to one that has it")
+          refused.complete(None)
+        }
+      } else {
+        hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings) && !entry.settingsRefused()
+        refused.complete(if (hopeless) Some(lastError) else None)
+        if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
+          "again; the configured rules apply")
+        else if (!over && !last) {
+          if (worked) backoffMs = settings.restartBackoffMs
+          if (replacing) replacing = false else closing.await(backoffMs, TimeUnit.MILLISECONDS)
+          backoffMs = math.min(settings.restartBackoffMaxMs, math.max(1, backoffMs) * 2)
+        }
       }
     }
   } catch { case _: InterruptedException => }
 
   /** A planner that ran until now, and whether it had been heard of. Whatever fails here fails once: the next one is tried. */
   private def attempt(): (Option[Process], Boolean) = try {
+    pythons.starts()
     val planner = launch()
     val worked = planner.exists(watch)
     // The next planner learns from jobs that end from now on.
@@ -166,13 +180,13 @@ private[sparksched] final class PlannerProcess(
     (planner, worked)
   } catch {
     case thrown @ (NonFatal(_) | _: OutOfMemoryError) =>
-      logWarning(s"The planner could not be started with ${settings.python}, or its process could not be watched; the configured rules apply", thrown)
+      logWarning(s"The planner could not be started with ${pythons.current}, or its process could not be watched; the configured rules apply", thrown)
       process.foreach(end(_, patient = false))
       (None, false)
   }
 
   private def launch(): Option[Process] = try {
-    val builder = new ProcessBuilder((python +: PlannerProcess.arguments(settings.packageFolder)): _*)
+    val builder = new ProcessBuilder((pythons.current +: PlannerProcess.arguments(settings.packageFolder)): _*)
     builder.directory(emptyFolder)
     // The planner must not see the driver's own gateway and secrets.
     Seq("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH").foreach(builder.environment.remove)
@@ -188,21 +202,22 @@ private[sparksched] final class PlannerProcess(
     val handshake = new ObjectMapper().createObjectNode()
       .put("address", loopback.getHostAddress).put("port", gateway.getListeningPort).put("secret", secret)
       .put("app", application).put("session", session).put("folder", new File("").getAbsolutePath)
-    started.getOutputStream.write((handshake.toString + "\n").getBytes(UTF_8))
-    started.getOutputStream.flush()
     relay = daemon("spark-sched-planner-log")(relayLog(started))
+    // One that ended at once, or is stopped while it starts, reads nothing: how it ended tells more.
+    try {
+      started.getOutputStream.write((handshake.toString + "\n").getBytes(UTF_8))
+      started.getOutputStream.flush()
+    } catch { case _: IOException => }
     if (stopping) end(started, patient = false)
     Some(started)
   } catch {
-    case e: java.io.IOException =>
-      // One that is stopped while it starts loses its folder or its input.
-      if (!stopping) logWarning(s"The planner could not be started with ${settings.python}: ${e.getMessage}; the configured rules apply")
+    case e: IOException =>
+      pythons.failed(e)
+      // One that is stopped while it starts loses its folder.
+      if (!stopping && pythons.lack.isEmpty)
+        logWarning(s"The planner could not be started with ${pythons.current}: ${e.getMessage}; the configured rules apply")
       None
   }
-
-  /** A path is the driver's, and the planner is started elsewhere. */
-  private def python: String =
-    if (settings.python.contains(File.separator)) new File(settings.python).getAbsolutePath else settings.python
 
   /** Blocks until the planner is gone; returns whether it had been heard of. */
   private[sparksched] def watch(planner: Process): Boolean = {
@@ -220,14 +235,17 @@ private[sparksched] final class PlannerProcess(
     }
     // It may still have the last line, which tells why a planner that was never heard of ended.
     Option(relay).foreach(_.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000))
-    if (!over && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
+    val heard = entry.heartbeat.silentMs.isDefined
+    pythons.ended(heard, planner.exitValue())
+    if (!over && !replacing && pythons.lack.isEmpty) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling continues with the last valid rules")
-    entry.heartbeat.silentMs.isDefined
+    heard
   }
 
   private def relayLog(planner: Process): Unit = try {
     val lines = new BufferedReader(new InputStreamReader(planner.getErrorStream, UTF_8))
     Utils.tryWithResource(lines)(_.lines().forEach { line =>
+      pythons.said(line)
       if (line.startsWith(PlannerProcess.ErrorLine)) lastError = line.stripPrefix(PlannerProcess.ErrorLine)
       val said = s"planner: ${line.replace(secret, "***")}"
       // Its lines begin with their level; a traceback has none.

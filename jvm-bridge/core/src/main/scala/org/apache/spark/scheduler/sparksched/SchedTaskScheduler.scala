@@ -37,7 +37,7 @@ private[spark] final class SchedTaskScheduler(
       new IdleSlotCheck(plans, settings.planner.patienceMs)))
   val slots = new SlotCounts(context)
   private val planner = new PlannerProcess(
-    settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
+    settings.planner, PlannerPythons(context.conf, settings.planner), new PlannerEntry(this), context.appName, () => plannerStarted())
   /** What is going on, for people. */
   val status: StatusSource = new StatusSource(this, context, registry, ledger, () => planner.facts(steering.mode))
   /** What operators change. */
