@@ -27,7 +27,9 @@ def test_everything_here_is_within_its_limit(root):
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        pytest.param("x = 1\n" * 451, "451 lines", id="file"),
+        pytest.param(
+            "x = 1\n" * (check_sizes.MOST_LINES + 1), f"{check_sizes.MOST_LINES + 1} lines", id="file"
+        ),
         pytest.param("def f():\n" + "    pass\n" * 70, "f has 71 lines", id="function"),
         pytest.param("async def f():\n" + "    pass\n" * 70, "f has 71 lines", id="coroutine"),
         pytest.param("class B:\n    def f(self):\n" + "        pass\n" * 70, "f has 71 lines", id="method"),
@@ -47,7 +49,7 @@ def test_what_is_too_large_is_named(tmp_path, source, sentence):
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param("x = 1\n" * 450, id="file"),
+        pytest.param("x = 1\n" * check_sizes.MOST_LINES, id="file"),
         pytest.param("def f():\n" + "    pass\n" * 69, id="function"),
         pytest.param(_fields(15) + "    g: ClassVar[int] = 1\n", id="class variables are no attributes"),
         pytest.param(
@@ -60,11 +62,11 @@ def test_what_is_within_the_limits_passes(tmp_path, source):
 
 
 def test_scala_files_have_the_same_limit(tmp_path):
-    (tmp_path / "a.scala").write_text("class A\n" * 450)
+    (tmp_path / "a.scala").write_text("class A\n" * check_sizes.MOST_LINES)
     assert check_sizes.violations(tmp_path, {}) == []
-    (tmp_path / "a.scala").write_text("class A\n" * 451)
+    (tmp_path / "a.scala").write_text("class A\n" * (check_sizes.MOST_LINES + 1))
     (found,) = check_sizes.violations(tmp_path, {})
-    assert "a.scala: 451 lines" in found
+    assert f"a.scala: {check_sizes.MOST_LINES + 1} lines" in found
 
 
 def _parameters(count: int, keyword: str = "") -> str:
