@@ -18,7 +18,7 @@ _WITH_BRIDGE = "SPARK_SCHED_WITH_BRIDGE"
 
 
 class BridgeBuildHook(BuildHookInterface[Any]):
-    """Adds ``spark_sched/_jvm`` (sources), ``spark_sched/bridge/jars`` (compiled bridge), EC2 template."""
+    """Adds ``spark_sched/_jvm`` (sources), ``spark_sched/attach/jars`` (compiled bridge), EC2 template."""
 
     _scratch: tempfile.TemporaryDirectory[str] | None = None
 
@@ -34,7 +34,7 @@ class BridgeBuildHook(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         stack = root / "conf" / "ec2" / "cluster.yaml"
-        build_data["force_include"][str(stack)] = "spark_sched/cluster/ec2/cluster.yaml"
+        build_data["force_include"][str(stack)] = "spark_sched_lab/runs/clusters/ec2/cluster.yaml"
         sources = root / "jvm-bridge"
         for path in (sources / "lines.json", *sorted(sources.glob("*/src/main/**/*"))):
             if path.is_file():
@@ -43,12 +43,12 @@ class BridgeBuildHook(BuildHookInterface[Any]):
                 )
         if _with_bridge():
             sys.path.insert(0, self.root)
-            from spark_sched.bridge.compiler import compile_bridge, plan_build
+            from spark_sched.attach.compiler import compile_bridge, plan_build
 
             build = plan_build(sources=sources)
             self._scratch = tempfile.TemporaryDirectory(prefix="spark-sched-bridge-")
             jar = compile_bridge(build, Path(self._scratch.name) / build.jar_name)
-            build_data["force_include"][str(jar)] = f"spark_sched/bridge/jars/{jar.name}"
+            build_data["force_include"][str(jar)] = f"spark_sched/attach/jars/{jar.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """The wheel is written: the jar beside it is of no more use."""

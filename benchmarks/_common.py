@@ -15,8 +15,8 @@ import click
 from pyspark import SparkContext
 from rich.console import Console
 
-from spark_sched.experiments.paired.application import ArmApplication
-from spark_sched.reports.machine import basis, basis_line
+from spark_sched_lab.reports.machine import basis, basis_line
+from spark_sched_lab.runs.paired.application import ArmApplication
 
 stderr = Console(stderr=True)
 #: Spark properties for metrics as Prometheus reads them (docs/how-to/watch-a-live-application.md).

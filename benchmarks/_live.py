@@ -12,9 +12,9 @@ import click
 import numpy as np
 from _common import local_properties, stderr
 
-from spark_sched import bridge
-from spark_sched.cluster import LocalCluster
-from spark_sched.experiments.paired.application import ArmApplication, ArmError, StagesJob, StagesResult
+from spark_sched import attach
+from spark_sched_lab.runs.clusters import LocalCluster
+from spark_sched_lab.runs.paired.application import ArmApplication, ArmError, StagesJob, StagesResult
 
 LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: Stock Spark's two modes; every other name is a policy of spark_sched.
@@ -53,7 +53,7 @@ def arms(
                     "spark.sched.planner.policy": name,
                     "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms",
                 }
-                given = dict(bridge.conf(cluster.master_url, {**base, **more, **settings.get(name, {})}))
+                given = dict(attach.conf(cluster.master_url, {**base, **more, **settings.get(name, {})}))
             found[name] = ArmApplication(name, given, directory)
             stack.callback(found[name].kill)
             found[name].launch()

@@ -22,8 +22,8 @@ import numpy as np
 from _common import application, local_properties, publish, stderr, workspace
 from scipy.stats import binomtest
 
-from spark_sched import bridge
-from spark_sched.experiments.paired.application import Mark, StagesJob
+from spark_sched import attach
+from spark_sched_lab.runs.paired.application import Mark, StagesJob
 
 TASKS = 8
 ALPHA, MIN_TASK_MS, MAX_TASK_MS = 1.6, 300, 20_000
@@ -64,7 +64,7 @@ def run(levels: tuple[float, ...], jobs: int, stages: int, seed: int) -> dict[st
             work.append(StagesJob([(ms, ms) for ms in sleeps], mark, delay_s=0.1 * number))
     with workspace() as directory:
         recorded = directory / "events"
-        properties = bridge.conf(
+        properties = attach.conf(
             f"local[{slots}]",
             {**local_properties(directory), "spark.sched.events.path": str(recorded)},
         )

@@ -14,10 +14,10 @@ import click
 import numpy as np
 from _common import application, local_properties, publish, stderr, workspace
 
-from spark_sched import bridge
-from spark_sched.experiments.paired.application import Mark, StagesJob
-from spark_sched.experiments.paired.statistics import spread
+from spark_sched import attach
 from spark_sched.policies.reservation import stage_time_with_copies_s
+from spark_sched_lab.runs.paired.application import Mark, StagesJob
+from spark_sched_lab.runs.paired.statistics import spread
 
 GOAL = 0.40
 FORMULA_DRAWS = 20_000
@@ -61,7 +61,7 @@ def main(
 
     rows = []
     with workspace() as directory:
-        properties = bridge.conf(f"local[{slots}]", local_properties(directory))
+        properties = attach.conf(f"local[{slots}]", local_properties(directory))
         with application("copies", properties, directory) as arm:
             arm.stages([StagesJob([([50] * slots, [50] * slots)] * 3, Mark("warm-up", 10, 1.0))])
             for run in range(runs):

@@ -26,10 +26,10 @@ import click
 import numpy as np
 from _common import application, interval, local_properties, publish, stderr, workspace
 
-from spark_sched import bridge
-from spark_sched.experiments.paired.application import Mark, StagesJob
-from spark_sched.experiments.paired.statistics import spread
-from spark_sched.experiments.reproduce.slot_reservation.deadlines import simulated_stages
+from benchmarks.papers.slot_reservation.deadlines import simulated_stages
+from spark_sched import attach
+from spark_sched_lab.runs.paired.application import Mark, StagesJob
+from spark_sched_lab.runs.paired.statistics import spread
 
 TASKS, SLOTS, ALPHA, MEDIAN_MS, LONGEST_MS = 20, 40, 1.6, 400.0, 8_000.0
 LEVELS = (0.4, 0.9)
@@ -121,7 +121,7 @@ def run_live(runs: int, stages: int, seed: int) -> dict[tuple[str, float], list[
                 "spark.driver.memory": "512m",
                 "spark.driver.extraJavaOptions": LIGHT_JVM,
             }
-            properties = dict(bridge.conf(f"local[{SLOTS}]", given))
+            properties = dict(attach.conf(f"local[{SLOTS}]", given))
             arms[rule] = stack.enter_context(application(f"deadlines-{len(arms)}", properties, directory))
             arms[rule].stages([StagesJob([([20] * SLOTS, [20] * SLOTS)] * 2)])
             stderr.print(f"{rule} is warm", highlight=False)

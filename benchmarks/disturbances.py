@@ -33,8 +33,8 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 import spark_sched
-from spark_sched import bridge, steer
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
+from spark_sched import attach, steer
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
 
 _JOBS, _STAGES, _TASKS, _TASK_MS = 3, 3, 32, 60
 _GOAL = 1.02
@@ -175,7 +175,7 @@ def main(rounds: int, warm_up: int, scrapes: int, stock: bool, seed: int, json_o
             **METRICS,
         }
         master = "local[8]"
-        given = {**properties, "spark.master": master} if stock else bridge.conf(master, properties)
+        given = {**properties, "spark.master": master} if stock else attach.conf(master, properties)
         builder = SparkSession.builder
         for name, value in given.items():
             builder = builder.config(name, value)

@@ -25,7 +25,9 @@ import click
 import numpy as np
 from _common import publish
 
-from spark_sched.energy import (
+from benchmarks.papers.thesis.energy_runs import chapter_4, large, small
+from spark_sched.errors import BadInputError
+from spark_sched_lab.energy import (
     CHAPTER_4,
     HEURISTICS,
     LARGE,
@@ -36,10 +38,8 @@ from spark_sched.energy import (
     simulate_slots,
     types_by_ratio,
 )
-from spark_sched.energy.centre import DataCentre
-from spark_sched.energy.paths import SwitchCosts, best_path, reach
-from spark_sched.errors import BadInputError
-from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4, large, small
+from spark_sched_lab.energy.centre import DataCentre
+from spark_sched_lab.energy.paths import SwitchCosts, best_path, reach
 
 
 def day(hours: float, seed: int, arms: Sequence[str], load: float) -> dict[str, Any]:

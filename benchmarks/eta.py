@@ -30,17 +30,17 @@ import click
 import numpy as np
 from _common import publish, stderr
 
-from spark_sched.analysis.whatif import logs_under, read_log
-from spark_sched.analysis.whatif.replayed import build_model
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
-from spark_sched.events import Event
 from spark_sched.planner.admission import Asked, answer
 from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import EndQuantiles, Plan, Policy, PolicySettings, create
 from spark_sched.predict import Forecast, RuntimeHistory
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.whatif import logs_under, read_log
+from spark_sched_lab.whatif.replayed import build_model
 
 REPLAYS = Path(__file__).parents[1] / "tests" / "replay" / "logs"
 MOMENTS = ("submission", "first task", "random moment")

@@ -30,9 +30,9 @@ import numpy as np
 from _common import application, interval, local_properties, publish, stderr, workspace
 from _live import LIGHT_JVM, PLAN_EVERY_MS, live_options, run_round, warm_up
 
-from spark_sched import bridge
-from spark_sched.experiments.paired.application import ArmApplication, Mark, StagesJob, StagesResult
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
+from spark_sched import attach
+from spark_sched_lab.runs.paired.application import ArmApplication, Mark, StagesJob, StagesResult
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
 
 STOCK, PLAIN, STICKY = "fifo", "evictions", "evictions-sticky"
 #: The group of a round's first job (`ArmApplication.stages`).
@@ -101,8 +101,8 @@ def applications(slots: int, directory: Path) -> Iterator[dict[str, ArmApplicati
     master = f"local[{slots}]"
     given = {
         STOCK: {**base, "spark.master": master},
-        PLAIN: dict(bridge.conf(master, {**base, **policy})),
-        STICKY: dict(bridge.conf(master, {**base, **policy, **sticky})),
+        PLAIN: dict(attach.conf(master, {**base, **policy})),
+        STICKY: dict(attach.conf(master, {**base, **policy, **sticky})),
     }
     with contextlib.ExitStack() as stack:
         yield {n: stack.enter_context(application(n, each, directory)) for n, each in given.items()}

@@ -33,7 +33,7 @@ from pyspark.sql import SparkSession
 from scipy import stats
 
 import spark_sched
-from spark_sched import bridge
+from spark_sched import attach
 
 _MASTER = "local-cluster[3,2,512]"
 _EXECUTORS = 3
@@ -150,7 +150,7 @@ def measure_arm(stock: bool, policy: str, losses: int, every: int) -> dict[str, 
             builder = builder.master(_MASTER)
         else:
             properties |= {"spark.sched.planner.policy": policy}
-            properties = bridge.conf(_MASTER, properties)
+            properties = attach.conf(_MASTER, properties)
         spark = builder.config(map=properties).getOrCreate()
         sc = spark.sparkContext
         pid = int(sc._jvm.java.lang.ProcessHandle.current().pid())

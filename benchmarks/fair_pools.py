@@ -21,13 +21,13 @@ import click
 import numpy as np
 from _common import application, local_properties, publish, stderr, workspace
 
-from spark_sched import bridge
-from spark_sched.experiments.demo.timeline import Timeline, read_timeline
-from spark_sched.experiments.paired.application import ArmApplication, Mark, StagesJob
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
-from spark_sched.experiments.reproduce.slot_reservation.fair_pools import DELAY_MS, STAGES, task_times_ms
+from benchmarks.papers.slot_reservation.fair_pools import DELAY_MS, STAGES, task_times_ms
+from spark_sched import attach
 from spark_sched.files import write_whole
-from spark_sched.reports.plots import curves_svg
+from spark_sched_lab.reports.plots import curves_svg
+from spark_sched_lab.runs.demo.timeline import Timeline, read_timeline
+from spark_sched_lab.runs.paired.application import ArmApplication, Mark, StagesJob
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
 
 STEP_S = 0.25
 NAMES = ("stock", "spark_sched")
@@ -95,7 +95,7 @@ def main(
             "spark.scheduler.mode": "FAIR",
             "spark.scheduler.allocation.file": (directory / "pools.xml").as_uri(),
         }
-        attached = bridge.conf(master, {**fair, "spark.sched.reservation.minPriority": "0"})
+        attached = attach.conf(master, {**fair, "spark.sched.reservation.minPriority": "0"})
         with (
             application("stock", {**fair, "spark.master": master}, directory) as stock,
             application("spark_sched", attached, directory) as ours,

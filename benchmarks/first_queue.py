@@ -4,8 +4,8 @@
     python benchmarks/first_queue.py [--sets N] [--json]
 
 Each set has sixty jobs of 3 to 47 tasks on eight slots, as benchmarks/slearn_live.py has them, at 1.2 times
-the load that the slots can serve; tests/unit/policies/test_scale.py has the same jobs. In hours all times are
-3,600 times as long. A completion time counts in that unit.
+the load that the slots can serve; tests/unit/spark_sched/policies/test_scale.py has the same jobs. In hours
+all times are 3,600 times as long. A completion time counts in that unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import click
 from _common import publish
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.unit.policies.test_scale import mean_jct_ms
+from tests.unit.spark_sched.policies.test_scale import mean_jct_ms
 
 FIRST_QUEUES = ("auto", "100ms", "1s", "10s", "100s", "1000s")
 UNITS_MS = {"seconds": 1_000.0, "hours": 3_600_000.0}

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from _common import publish
 
-from spark_sched.sim.barriers import Barriers, JobBarriers
+from spark_sched_lab.enforce.barriers import Barriers, JobBarriers
 
 MAX_HOLD_MS = 600_000.0
 LEVELS = (0.4, 0.9)

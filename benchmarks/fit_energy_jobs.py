@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keep the short jobs of the Google 2011 trace that energy simulations draw from.
 
-    python benchmarks/fit_energy_jobs.py TRACE_DIR [--out spark_sched/energy/data/google2011_jobs.json]
+    python benchmarks/fit_energy_jobs.py TRACE_DIR [--out spark_sched_lab/energy/data/google2011_jobs.json]
 
 TRACE_DIR holds ``task_events/part-?????-of-00500.csv.gz`` of clusterdata-2011-2. Which jobs count: those of
 ``fit_google2011.py`` that state CPU and memory and whose tasks take 900 s on average at most, since longer

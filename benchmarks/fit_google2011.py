@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fit the background workload's distributions to the Google 2011 cluster trace.
 
-    python benchmarks/fit_google2011.py TRACE_DIR [--out spark_sched/workloads/data/google2011.json] [--json]
+    python benchmarks/fit_google2011.py TRACE_DIR [--out spark_sched_lab/runs/workloads/data/google2011.json]
+    [--json]
 
 TRACE_DIR holds ``task_events/part-?????-of-00500.csv.gz`` of clusterdata-2011-2, byte for byte. What is kept
 is small: quantiles of the number of tasks per job, of task durations given the class of that number, of the

@@ -26,12 +26,12 @@ import numpy as np
 from _common import application, local_properties, publish, stderr, workspace
 from rich.console import Console
 
-from spark_sched import bridge
-from spark_sched.experiments.demo import design
-from spark_sched.experiments.demo.demo import DemoRuns
-from spark_sched.experiments.paired.application import Mark, StagesJob
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
-from spark_sched.workloads.foreground import WORKLOADS, same_results
+from spark_sched import attach
+from spark_sched_lab.runs.demo import design
+from spark_sched_lab.runs.demo.demo import DemoRuns
+from spark_sched_lab.runs.paired.application import Mark, StagesJob
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
+from spark_sched_lab.runs.workloads.foreground import WORKLOADS, same_results
 
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SLOTS, TASKS, STAGES = 64, 8, 8
@@ -73,7 +73,7 @@ def sleeping_stages(seed: int) -> Iterator[Measure]:
         return [foreground] if level is None else [foreground, StagesJob([(waiting, waiting)])]
 
     with workspace() as directory:
-        properties = bridge.conf(f"local[{SLOTS}]", local_properties(directory))
+        properties = attach.conf(f"local[{SLOTS}]", local_properties(directory))
         with application("sweep", properties, directory) as arm:
             arm.stages([StagesJob([([50] * SLOTS, [50] * SLOTS)] * 3)])
 

@@ -33,7 +33,7 @@ from scipy import stats
 
 import spark_sched
 import spark_sched.api.attached
-from spark_sched import bridge
+from spark_sched import attach
 from spark_sched.errors import SparkSchedWarning
 
 _MB = 1e6
@@ -235,7 +235,7 @@ def main(
         settings = {**local_properties(directory), **_SHORT_LISTS, "spark.eventLog.enabled": "false"}
         ours = {} if stock else {"spark.sched.planner.policy": policy}
         master = "local[4]"
-        given = {**settings, "spark.master": master} if stock else bridge.conf(master, {**settings, **ours})
+        given = {**settings, "spark.master": master} if stock else attach.conf(master, {**settings, **ours})
         spark = SparkSession.builder.config(map=given).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         try:

@@ -27,9 +27,9 @@ import click
 import numpy as np
 from _common import application, interval, local_properties, publish, stderr, workspace
 
-from spark_sched import bridge
-from spark_sched.experiments.paired.application import ArmApplication, Mark, StagesJob
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
+from spark_sched import attach
+from spark_sched_lab.runs.paired.application import ArmApplication, Mark, StagesJob
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
 
 GOAL = 0.95
 SHADOW_GOAL = 0.99
@@ -89,7 +89,7 @@ def main(
     with workspace() as directory:
         # No event log: its writer would be most of what both measure.
         base = local_properties(directory) | {"spark.eventLog.enabled": "false"}
-        attached = bridge.conf(master, {**base, "spark.sched.planner.policy": policy, **switches})
+        attached = attach.conf(master, {**base, "spark.sched.planner.policy": policy, **switches})
 
         def run(name: str, arm: ArmApplication, measured: bool) -> None:
             mark = Mark("empty", 10, 1.0) if name == "spark_sched" else None

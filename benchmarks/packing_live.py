@@ -25,12 +25,12 @@ import numpy as np
 from _common import interval, local_properties, publish, stderr, workspace
 from _live import LIGHT_JVM
 
-from spark_sched import bridge
-from spark_sched.analysis.usage import Presence, Usage, account_energy, read_profile, usage_of_event_log
-from spark_sched.cluster import LocalCluster
-from spark_sched.experiments.paired.application import ArmApplication, StagesJob, StagesResult
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
-from spark_sched.traces import read_trace
+from spark_sched import attach
+from spark_sched_lab.runs.clusters import LocalCluster
+from spark_sched_lab.runs.paired.application import ArmApplication, StagesJob, StagesResult
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
+from spark_sched_lab.traces import read_trace
+from spark_sched_lab.usage import Presence, Usage, account_energy, read_profile, usage_of_event_log
 
 ARMS = ("stock", "pack")
 #: Seconds from the wide job's start until executors are counted, and until the other jobs begin to come. Idle
@@ -88,7 +88,7 @@ def applications(
                 more = {"spark.sched.placement": "pack"}
                 if headroom is not None:
                     more["spark.sched.placement.headroom"] = str(headroom)
-                given = dict(bridge.conf(cluster.master_url, {**base, **more}))
+                given = dict(attach.conf(cluster.master_url, {**base, **more}))
             found[name] = ArmApplication(name, given, directory)
             stack.callback(found[name].kill)
             found[name].launch()

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.analysis.evaluate.runtimes import in_order, jobs_with_runtimes
 from spark_sched.predict import ThreeSigmaPredict
 from spark_sched.predict.runtimes.predictor import Submission
-from spark_sched.reports.machine import basis, basis_line
-from spark_sched.traces import open_trace
+from spark_sched_lab.accuracy.runtimes import in_order, jobs_with_runtimes
+from spark_sched_lab.reports.machine import basis, basis_line
+from spark_sched_lab.traces import open_trace
 
 
 def quantiles_ms(times_ns: list[int]) -> dict[str, float]:

@@ -15,8 +15,8 @@ import platform
 import time
 
 from spark_sched.policies.eviction import named_rule
-from spark_sched.sim.priority import TaskTable, simulate_priorities, thesis_servers
-from spark_sched.sim.priority.workloads import workload
+from spark_sched_lab.evictions import TaskTable, simulate_priorities, thesis_servers
+from spark_sched_lab.evictions.workloads import workload
 
 RULES = ("mrs", "rnd", "lrs", "mrs5", "wasp", "hybrid", "priced", "priced-slots")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records the stages and task times of real MLlib jobs for the simulator's figures.
 
-    python benchmarks/record_mllib.py --out spark_sched/experiments/reproduce/slot_reservation/data/mllib.json
+    python benchmarks/record_mllib.py --out benchmarks/papers/slot_reservation/data/mllib.json
 
 KMeans and SVM (``LinearSVC``) are MLlib's own, PageRank joins and aggregates DataFrames. Each runs alone on
 stock Spark with 8 partitions (the paper's figure 1) and 20 (its figure 5), first once to warm up and then

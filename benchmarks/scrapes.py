@@ -28,7 +28,7 @@ import click
 import numpy as np
 from _common import METRICS, interval, local_properties, publish, stderr, workspace
 
-from spark_sched.experiments.paired.statistics import spread
+from spark_sched_lab.runs.paired.statistics import spread
 
 _MASTER = "local[8]"
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -64,7 +64,7 @@ def wait_as(scheduler: str, directory: Path) -> None:
     from pyspark.sql import SparkSession
 
     import spark_sched
-    from spark_sched import bridge
+    from spark_sched import attach
 
     properties = local_properties(directory) | {
         "spark.eventLog.enabled": "false",
@@ -73,7 +73,7 @@ def wait_as(scheduler: str, directory: Path) -> None:
         **METRICS,
     }
     stock = scheduler == "stock"
-    given = {**properties, "spark.master": _MASTER} if stock else bridge.conf(_MASTER, properties)
+    given = {**properties, "spark.master": _MASTER} if stock else attach.conf(_MASTER, properties)
     builder = SparkSession.builder
     for name, value in given.items():
         builder = builder.config(name, value)

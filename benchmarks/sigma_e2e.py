@@ -1,13 +1,13 @@
 """3Sigma's end-to-end comparison (§5, §6.1) in the simulator: misses, goodput and best-effort latency.
 
-Per seed one E2E workload (`traces.generators.e2e`: 256 one-slot nodes in 8 partitions, load 1.4, half of
-the work with deadlines of 20 to 80 % slack, c² = 4), the same for all policies. The predictor has learned
-another workload of the generator first, twice as long, as §5 pre-trains; `point-perf-est` knows every
-runtime, and `3sigma-uncalibrated` plans with the histograms themselves, as the paper does. The planner's
-cycle is 2 s. SLO jobs due within the hours simulated count; goodput is the work of jobs that ended by then
-(late ones too), at full speed: a job that ran in a slower place has done no more. Best-effort latency is
-over those that ended, and how many did not stands beside it. Differences are formed seed by seed; bounds
-are of 95 % (docs/adr/0023-intervals-of-paired-runs.md).
+Per seed one E2E workload (`spark_sched_lab.traces.generators.e2e`: 256 one-slot nodes in 8 partitions, load
+1.4, half of the work with deadlines of 20 to 80 % slack, c² = 4), the same for all policies. The predictor
+has learned another workload of the generator first, twice as long, as §5 pre-trains; `point-perf-est` knows
+every runtime, and `3sigma-uncalibrated` plans with the histograms themselves, as the paper does. The
+planner's cycle is 2 s. SLO jobs due within the hours simulated count; goodput is the work of jobs that ended
+by then (late ones too), at full speed: a job that ran in a slower place has done no more. Best-effort
+latency is over those that ended, and how many did not stands beside it. Differences are formed seed by seed;
+bounds are of 95 % (docs/adr/0023-intervals-of-paired-runs.md).
 
     python benchmarks/sigma_e2e.py [--hours 5] [--seeds 1,2,3,4,5] [--policies 3sigma,…] [--kept DIR]
 """
@@ -19,10 +19,10 @@ from pathlib import Path
 import click
 from _common import publish, stderr
 
-from spark_sched.experiments.reproduce.figures import Value
-from spark_sched.experiments.reproduce.runs import RunSpec, Store, execute
-from spark_sched.experiments.reproduce.three_sigma.comparison import arm_run
-from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, differences, mean_ci
+from benchmarks.papers.figures import Value
+from benchmarks.papers.runs import RunSpec, Store, execute
+from benchmarks.papers.three_sigma.comparison import arm_run
+from benchmarks.papers.three_sigma.summaries import LABELS, METRICS, differences, mean_ci
 
 
 @click.command(help=__doc__)

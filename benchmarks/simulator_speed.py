@@ -20,7 +20,7 @@ import tracemalloc
 from collections import deque
 from collections.abc import Iterator
 
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 
 class Task:

@@ -19,8 +19,8 @@ import numpy as np
 from _common import interval, publish, stderr, workspace
 from _live import arms, live_options, paired_runs, warm_up
 
-from spark_sched.experiments.paired.application import Mark, StagesJob
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
+from spark_sched_lab.runs.paired.application import Mark, StagesJob
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
 
 ARMS = ("fifo", "fair", "slearn")
 JOBS = 60

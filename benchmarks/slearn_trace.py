@@ -16,11 +16,11 @@ import click
 import numpy as np
 from _common import interval, publish, stderr
 
-from spark_sched.analysis.evaluate.tasks import MeasuredJob, measured_jobs
-from spark_sched.experiments.paired.statistics import paired_ratios, spread
-from spark_sched.experiments.reproduce.slearn.arm_runs import SLOTS, policy_of, run_arm
-from spark_sched.experiments.reproduce.slearn.workload import Workload
-from spark_sched.traces.readers import open_trace
+from benchmarks.papers.slearn.arm_runs import SLOTS, policy_of, run_arm
+from benchmarks.papers.slearn.workload import Workload
+from spark_sched_lab.accuracy.tasks import MeasuredJob, measured_jobs
+from spark_sched_lab.runs.paired.statistics import paired_ratios, spread
+from spark_sched_lab.traces.readers import open_trace
 
 
 def extract(jobs: list[MeasuredJob], seed: int, count: int, load: float, widest: int) -> Workload:

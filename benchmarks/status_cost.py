@@ -25,7 +25,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-from spark_sched import bridge
+from spark_sched import attach
 
 _TIMER = "spark-sched-timer"
 _WAITING = 2
@@ -102,7 +102,7 @@ def main(jobs: int, slots: int, seconds: float, reads: int, json_output: bool) -
             **METRICS,
         }
         builder = SparkSession.builder
-        for name, value in bridge.conf(f"local[{slots}]", properties).items():
+        for name, value in attach.conf(f"local[{slots}]", properties).items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
         try:

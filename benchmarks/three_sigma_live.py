@@ -30,11 +30,11 @@ import numpy as np
 from _common import interval, publish, stderr, workspace
 from _live import PLAN_EVERY_MS, STOCK, arms, live_options, paired_runs, warm_up
 
-from spark_sched.experiments.paired.application import Mark, StagesJob, StagesResult
-from spark_sched.experiments.paired.statistics import spread
 from spark_sched.history.store import History
 from spark_sched.predict import JobAttributes, RuntimeHistory, lesson
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.runs.paired.application import Mark, StagesJob, StagesResult
+from spark_sched_lab.runs.paired.statistics import spread
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 USER = "benchmark"
 ARMS = ("fifo", "fair", "prio", "3sigma")

@@ -22,7 +22,7 @@ import click
 import numpy as np
 from _common import local_properties, publish, stderr, workspace
 
-from spark_sched.bridge.attach import PLUGIN
+from spark_sched.attach.properties import PLUGIN
 
 POLICIES = ("reservation", "3sigma", "slearn", "slearn-bayes", "priority-evictions", "fair")
 STOCK = "stock"
@@ -98,7 +98,7 @@ class Application:
 
 def properties_of(arm: str, directory: Path) -> dict[str, str]:
     """An arm's properties: of a policy, or of stock Spark."""
-    from spark_sched import bridge
+    from spark_sched import attach
 
     base = {
         **local_properties(directory),
@@ -108,7 +108,7 @@ def properties_of(arm: str, directory: Path) -> dict[str, str]:
     }
     if arm in (STOCK, NULL):
         return {**base, "spark.master": "local[4]"}
-    return dict(bridge.conf("local[4]", {**base, "spark.sched.planner.policy": arm}))
+    return dict(attach.conf("local[4]", {**base, "spark.sched.planner.policy": arm}))
 
 
 @contextlib.contextmanager

@@ -23,8 +23,8 @@ import click
 import numpy as np
 from _common import interval, local_properties, publish, stderr, workspace
 
-from spark_sched.cluster import LocalCluster
-from spark_sched.experiments.paired.statistics import spread
+from spark_sched_lab.runs.clusters import LocalCluster
+from spark_sched_lab.runs.paired.statistics import spread
 
 PARTITIONS, ROWS, FEATURES, STAGES, SLOTS = 12, 20_000, 10, 6, 2
 LIMIT_S = 300.0

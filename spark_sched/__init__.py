@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from spark_sched.api.job import job
     from spark_sched.api.propagate import propagate
     from spark_sched.api.status import explain, status
-    from spark_sched.bridge import conf
+    from spark_sched.attach import conf
 
 # Imported on first use: the planner and executors import this package and need neither.
 _LAZY = {
     "admission": "spark_sched.api.admission",
-    "conf": "spark_sched.bridge",
+    "conf": "spark_sched.attach",
     "explain": "spark_sched.api.status",
     "job": "spark_sched.api.job",
     "propagate": "spark_sched.api.propagate",

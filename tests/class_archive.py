@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from spark_sched.bridge import build, cache_dir, find_java
-from spark_sched.bridge.compiler import plan_build
+from spark_sched.attach import build, cache_dir, find_java
+from spark_sched.attach.compiler import plan_build
 from spark_sched.errors import BadInputError
 from tests.environment import QUICK_JAVA, clean_environment, quick_jvms
 

@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def attached_conf_dir() -> Iterator[Path]:
     """A SPARK_CONF_DIR whose spark-defaults.conf is what ``spark-sched conf`` prints."""
-    from spark_sched.bridge import conf
+    from spark_sched.attach import conf
     from spark_sched.config import format_properties
 
     directory = Path(tempfile.mkdtemp(prefix="spark-sched-tests-"))
@@ -168,7 +168,7 @@ def run_script(run: Run, tmp_path: Path) -> Run:
     ``run_script(text, "local[2]", {"spark.foo": "bar"}, ["argument"])`` gives its ``Outcome``. Without a
     master it runs on the stock ``local[2]``.
     """
-    from spark_sched.bridge import conf
+    from spark_sched.attach import conf
     from spark_sched.config import format_properties
 
     def _run_script(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from spark_sched.events import Event
+from spark_sched.protocol.events import Event
 
 
 def encode_event(event: Event) -> dict[str, Any]:

@@ -13,7 +13,7 @@ QUICK_JAVA = (
 )
 
 # Python workers of tests run few tasks each; what they import would take most of their time.
-QUICK_WORKERS = "-Dspark.python.daemon.module=spark_sched.workloads.quick_daemon"
+QUICK_WORKERS = "-Dspark.python.daemon.module=spark_sched_lab.runs.workloads.quick_daemon"
 
 
 def quick_jvms(drivers: str = QUICK_JAVA, others: str = QUICK_JAVA) -> dict[str, str]:

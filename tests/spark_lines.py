@@ -15,8 +15,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from spark_sched.bridge import cache_dir
-from spark_sched.bridge.compiler import spark_lines
+from spark_sched.attach import cache_dir
+from spark_sched.attach.compiler import spark_lines
 from spark_sched.errors import BadInputError
 
 # What the package's installation moves into the module.

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 #: A moment's work for the simulator, which imports most of the package.
 SIMULATION = """
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 jobs = [JobSpec(f"job-{n}", n * 1_000, (StageSpec([1_000] * 4),)) for n in range(4)]
 for policy in ("reservation", "slearn", "3sigma"):

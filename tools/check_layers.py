@@ -26,28 +26,20 @@ BELOW: Mapping[str, tuple[str, ...]] = {
     "isolated": (),
     "terminal": ("plain_text",),
     "config": ("arrays", "compiled", "errors", "generated", "units"),
-    "events": ("config",),
-    "state": ("events",),
+    "protocol": ("config",),
+    "state": ("protocol",),
     "predict": ("state",),
     "policies": ("isolated", "predict"),
     "history": ("predict",),
     "planner": ("history", "policies"),
-    "traces": ("events",),
-    "sim": ("policies", "traces"),
-    "energy": ("policies",),
-    "bridge": ("config",),
-    "cluster": ("bridge",),
+    "attach": ("config",),
     "view": ("errors",),
-    "api": ("bridge", "view"),
-    "workloads": ("api", "cluster", "traces"),
-    "reports": ("files",),
-    "analysis": ("reports", "sim", "terminal"),
-    "experiments": ("analysis", "energy", "planner", "reports", "sim", "terminal", "workloads"),
-    "cli": ("experiments", "view"),
+    "api": ("attach", "view"),
+    "cli": ("api", "planner", "terminal", "view"),
     "__main__": ("cli",),
 }
 # What the package itself exports lazily, and where that is.
-EXPORTS = {"admission": "api", "conf": "bridge", "explain": "api", "job": "api", "status": "api"}
+EXPORTS = {"admission": "api", "conf": "attach", "explain": "api", "job": "api", "status": "api"}
 
 
 def reachable(part: str, below: Mapping[str, tuple[str, ...]] = BELOW) -> set[str]:

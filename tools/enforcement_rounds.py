@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_sched.config import validate
-from spark_sched.policies.plan import JobPlan, PilotSet, Plan, PoolShare, ReservationRule
-from spark_sched.sim.enforcement import (
+from spark_sched.protocol.plan import JobPlan, PilotSet, Plan, PoolShare, ReservationRule
+from spark_sched_lab.enforce.enforcement import (
     Enforcement,
     RunningAttempt,
     StartGate,
@@ -18,10 +18,10 @@ from spark_sched.sim.enforcement import (
     preempted,
     victims,
 )
-from spark_sched.sim.ledger import Ledger, Rule
-from spark_sched.sim.overlay import Overlay, Planned
-from spark_sched.sim.pilots import PilotGate
-from spark_sched.sim.queues import QueueTurns
+from spark_sched_lab.enforce.ledger import Ledger, Rule
+from spark_sched_lab.enforce.overlay import Overlay, Planned
+from spark_sched_lab.enforce.pilots import PilotGate
+from spark_sched_lab.enforce.queues import QueueTurns
 
 PATIENCE_MS = 400
 UNRANKED = 2**31 - 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger_steps import fields_of, rule_of
 
-from spark_sched.sim.ledger import IdleLimits, Rule
+from spark_sched_lab.enforce.ledger import IdleLimits, Rule
 
 BASE = Rule(priority=0, copies=True, shape_weight=5.0, max_hold_ms=60_000, gap_ms=2_000, deadline="pareto")
 RULES: dict[str, dict[str, Any]] = {

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.policies.plan import PoolShare
-from spark_sched.sim.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
-from spark_sched.sim.rule import CopyAge, Rule
-from spark_sched.sim.task_shape import TaskShape
+from spark_sched.protocol.plan import PoolShare
+from spark_sched_lab.enforce.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
+from spark_sched_lab.enforce.rule import CopyAge, Rule
+from spark_sched_lab.enforce.task_shape import TaskShape
 
 #: Operation to the names of its arguments.
 OPERATIONS: dict[str, tuple[str, ...]] = {

@@ -19,7 +19,7 @@ from typing import Any
 from ledger_rules import BASE, CALIBRATED_RULES, IDLE_LIMITS, IDLE_RULES, RULES, rules
 from ledger_steps import Outcome, StepRunner, fields_of
 
-from spark_sched.sim.ledger import UNBOUNDED, IdleLimits
+from spark_sched_lab.enforce.ledger import UNBOUNDED, IdleLimits
 
 SEED = 20180702
 SEQUENCES = 220

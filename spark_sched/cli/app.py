@@ -12,35 +12,44 @@ from click.exceptions import NoArgsIsHelpError
 from spark_sched import __version__
 from spark_sched.errors import BadInputError, did_you_mean
 
-# name -> (module of this package, its line in --help). A module has one click command, `command`, or its name
-# follows a colon.
+# name -> (module, its line in --help). A module has one click command, `command`, or its name follows
+# a colon.
 _COMMANDS: Mapping[str, tuple[str, str]] = {
-    "conf": ("conf", "Print the properties that attach the scheduler to spark-submit."),
-    "submit": ("submit", "Run spark-submit with those properties."),
-    "doctor": ("doctor", "Check the installation; name a remedy for each problem."),
-    "demo": ("demo", "Compare stock Spark and spark_sched on a local cluster."),
-    "top": ("top", "Show the jobs of a live application: who runs, who waits, why."),
-    "explain": ("explain", "Tell the story of one job of a live application."),
-    "set": ("steer:set_command", "Change the priority, deadline or isolation of a live job."),
-    "hold": ("steer:hold", "Start no further task of a live job."),
-    "resume": ("steer:resume", "Let a job on hold start tasks again."),
-    "cancel": ("steer:cancel", "Cancel the Spark jobs that run for a live job."),
-    "end": ("steer:end", "End a live job that does not end by itself."),
-    "pause": ("steer:pause", "Release all held slots of an application; hold none."),
-    "unpause": ("steer:unpause", "Let the jobs of an application hold slots again."),
-    "policy": ("steer:policy_command", "Switch a live application to another policy."),
-    "mode": ("steer:mode_command", "Switch a live application on, off or to shadow mode."),
-    "simulate": ("simulate", "Run any policy on any trace, on a virtual clock."),
-    "whatif": ("whatif", "Replay a Spark event log under other policies."),
-    "usage": ("usage", "Charge the executors' slot time to users, classes or jobs."),
-    "energy": ("energy", "Run a command and measure the energy of this host (RAPL)."),
-    "recommend": ("recommend", "Size executors, slots and priorities from event logs."),
-    "bench": ("bench", "Run suites of SparkBench's workloads."),
-    "ab": ("ab", "Compare settings by paired runs, with confidence intervals."),
-    "ec2": ("ec2", "Bring up a cluster on EC2 for A/B tests, and remove it."),
-    "predict": ("predict", "Learn runtimes from history; measure the accuracy of predictions."),
-    "reproduce": ("reproduce", "Make a paper's figures and compare them with the paper's values."),
-    "trace": ("trace", "Read, generate and measure workloads: traces and Spark event logs."),
+    "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
+    "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
+    "doctor": ("spark_sched.cli.doctor", "Check the installation; name a remedy for each problem."),
+    "demo": ("spark_sched_lab.cli.demo", "Compare stock Spark and spark_sched on a local cluster."),
+    "top": ("spark_sched.cli.top", "Show the jobs of a live application: who runs, who waits, why."),
+    "explain": ("spark_sched.cli.explain", "Tell the story of one job of a live application."),
+    "set": ("spark_sched.cli.steer:set_command", "Change the priority, deadline or isolation of a live job."),
+    "hold": ("spark_sched.cli.steer:hold", "Start no further task of a live job."),
+    "resume": ("spark_sched.cli.steer:resume", "Let a job on hold start tasks again."),
+    "cancel": ("spark_sched.cli.steer:cancel", "Cancel the Spark jobs that run for a live job."),
+    "end": ("spark_sched.cli.steer:end", "End a live job that does not end by itself."),
+    "pause": ("spark_sched.cli.steer:pause", "Release all held slots of an application; hold none."),
+    "unpause": ("spark_sched.cli.steer:unpause", "Let the jobs of an application hold slots again."),
+    "policy": ("spark_sched.cli.steer:policy_command", "Switch a live application to another policy."),
+    "mode": ("spark_sched.cli.steer:mode_command", "Switch a live application on, off or to shadow mode."),
+    "simulate": ("spark_sched_lab.cli.simulate", "Run any policy on any trace, on a virtual clock."),
+    "whatif": ("spark_sched_lab.cli.whatif", "Replay a Spark event log under other policies."),
+    "usage": ("spark_sched_lab.cli.usage", "Charge the executors' slot time to users, classes or jobs."),
+    "energy": ("spark_sched_lab.cli.energy", "Run a command and measure the energy of this host (RAPL)."),
+    "recommend": ("spark_sched_lab.cli.recommend", "Size executors, slots and priorities from event logs."),
+    "bench": ("spark_sched_lab.cli.bench", "Run suites of SparkBench's workloads."),
+    "ab": ("spark_sched_lab.cli.ab", "Compare settings by paired runs, with confidence intervals."),
+    "ec2": ("spark_sched_lab.cli.ec2", "Bring up a cluster on EC2 for A/B tests, and remove it."),
+    "predict": (
+        "spark_sched_lab.cli.predict",
+        "Learn runtimes from history; measure the accuracy of predictions.",
+    ),
+    "reproduce": (
+        "spark_sched_lab.cli.reproduce",
+        "Make a paper's figures and compare them with the paper's values.",
+    ),
+    "trace": (
+        "spark_sched_lab.cli.trace",
+        "Read, generate and measure workloads: traces and Spark event logs.",
+    ),
 }
 
 
@@ -71,7 +80,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(f"spark_sched.cli.{module}"), attribute or "command")
+        command = getattr(importlib.import_module(module), attribute or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -109,7 +118,7 @@ class LazyGroup(click.Group):
             raise Refusal(str(error)) from None
         except Exception as error:
             # Imported here only: other commands need no bridge.
-            from spark_sched.bridge import BridgeError
+            from spark_sched.attach import BridgeError
 
             if isinstance(error, BridgeError):
                 raise Failure(str(error)) from None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from spark_sched.bridge import build, find_spark
-from spark_sched.bridge.attach import DOORS, Door, attached_properties
+from spark_sched.attach import build, find_spark
+from spark_sched.attach.properties import DOORS, Door, attached_properties
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
 from spark_sched.config import format_properties
 from spark_sched.files import write_whole

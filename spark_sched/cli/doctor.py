@@ -16,10 +16,10 @@ from typing import Literal
 import click
 from rich.console import Console
 
-from spark_sched.bridge import BridgeError, build, find_java, find_spark
-from spark_sched.bridge.attach import attached_properties
-from spark_sched.bridge.compiler import plan_build
-from spark_sched.bridge.spark import check_same_version, java_version, pyspark_version
+from spark_sched.attach import BridgeError, build, find_java, find_spark
+from spark_sched.attach.compiler import plan_build
+from spark_sched.attach.properties import attached_properties
+from spark_sched.attach.spark import check_same_version, java_version, pyspark_version
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
 from spark_sched.config import SCHEME, check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError

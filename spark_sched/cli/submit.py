@@ -12,8 +12,15 @@ from urllib.parse import unquote, urlparse
 
 import click
 
-from spark_sched.bridge.attach import CLASS_PATH, DOORS, MASTER, Door, attached_properties, default_properties
-from spark_sched.bridge.spark import SparkInstall, find_spark
+from spark_sched.attach.properties import (
+    CLASS_PATH,
+    DOORS,
+    MASTER,
+    Door,
+    attached_properties,
+    default_properties,
+)
+from spark_sched.attach.spark import SparkInstall, find_spark
 from spark_sched.cli.child import run_child
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments
 from spark_sched.config import check_inner_master, format_properties, read_properties

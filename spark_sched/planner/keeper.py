@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from spark_sched.events import Batch, Event, JobEnded, JobStarted
 from spark_sched.policies import Policy
 from spark_sched.policies.base import LastingMemory
+from spark_sched.protocol.events import Batch, Event, JobEnded, JobStarted
 
 
 class Keeper(Protocol):

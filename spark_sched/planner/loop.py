@@ -12,7 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.events import (
+from spark_sched.planner.keeper import Keeper, Learning
+from spark_sched.planner.log import Throttle
+from spark_sched.planner.outlook import Outlook
+from spark_sched.planner.pace import Pace
+from spark_sched.planner.recorder import EventRecorder
+from spark_sched.planner.transport import Driver
+from spark_sched.policies import ChangesWith, Plan, Policy
+from spark_sched.policies.budget import Budget
+from spark_sched.predict import Forecast, Predictor, forecasts
+from spark_sched.protocol.events import (
     Batch,
     Event,
     JobEnded,
@@ -24,15 +33,6 @@ from spark_sched.events import (
     decode_batch,
     parse_batch,
 )
-from spark_sched.planner.keeper import Keeper, Learning
-from spark_sched.planner.log import Throttle
-from spark_sched.planner.outlook import Outlook
-from spark_sched.planner.pace import Pace
-from spark_sched.planner.recorder import EventRecorder
-from spark_sched.planner.transport import Driver
-from spark_sched.policies import ChangesWith, Plan, Policy
-from spark_sched.policies.budget import Budget
-from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.state import ClusterState, Snapshot
 
 #: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms), given what the

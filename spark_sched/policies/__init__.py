@@ -3,8 +3,8 @@
 from spark_sched.policies.base import Capabilities, ChangesWith, Policy, PolicyKind, PolicySettings
 from spark_sched.policies.checks import check_options, check_settings
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.plan import EndQuantiles, JobPlan, PilotSet, Plan, PlanQuality, ReservationRule
 from spark_sched.policies.registry import available, create, kind_of
+from spark_sched.protocol.plan import EndQuantiles, JobPlan, PilotSet, Plan, PlanQuality, ReservationRule
 
 __all__ = [
     "Capabilities",

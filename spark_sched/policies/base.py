@@ -13,8 +13,8 @@ import numpy as np
 from spark_sched.config import Settings, keys
 from spark_sched.policies.budget import Budget
 from spark_sched.policies.options import Options, OptionValues
-from spark_sched.policies.plan import JobPlan, Plan, PoolShare, ReservationRule
 from spark_sched.predict import Forecast
+from spark_sched.protocol.plan import JobPlan, Plan, PoolShare, ReservationRule
 from spark_sched.state import JobView, Snapshot
 
 

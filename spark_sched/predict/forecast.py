@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from spark_sched.events import Event
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from spark_sched.events import (
+from spark_sched.protocol.events import (
     Batch,
     Event,
     ExecutorAdded,

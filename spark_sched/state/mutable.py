@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted
+from spark_sched.protocol.events import Event, ExecutorAdded, JobStarted, StageStarted
 from spark_sched.state.snapshot import (
     DurationSummary,
     ExecutorView,

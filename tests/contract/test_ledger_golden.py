@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ledger_steps import StepRunner, fields_of, rule_of
 
-from spark_sched.sim.ledger import UNBOUNDED, IdleLimits, Rule
+from spark_sched_lab.enforce.ledger import UNBOUNDED, IdleLimits, Rule
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden"
 HAND_WRITTEN = sorted(GOLDEN.glob("*.json"))

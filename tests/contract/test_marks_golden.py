@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.traces.readers.spark_marks import Origin, mark_of
+from spark_sched_lab.traces.readers.spark_marks import Origin, mark_of
 
 CASES = json.loads(
     (Path(__file__).parents[2] / "protocol" / "golden" / "marks" / "jobs.json").read_text("utf-8")

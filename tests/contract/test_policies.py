@@ -16,7 +16,9 @@ from jsonschema import Draft202012Validator
 
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
-from spark_sched.events import (
+from spark_sched.policies import Plan, Policy, PolicySettings, available, create
+from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.protocol.events import (
     ExecutorAdded,
     JobEnded,
     JobStarted,
@@ -26,8 +28,6 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.policies import Plan, Policy, PolicySettings, available, create
-from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import ClusterState, Snapshot
 
 SCHEMA = Draft202012Validator(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.sim.queues import QueueTurns
+from spark_sched_lab.enforce.queues import QueueTurns
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "queues" / "turns.json"
 SEQUENCES = json.loads(GOLDEN.read_text(encoding="utf-8"))["sequences"]

@@ -21,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-from spark_sched.bridge import conf
+from spark_sched.attach import conf
 
 
 def counters(spark: SparkSession) -> dict[str, int]:

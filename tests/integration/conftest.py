@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.cluster import LocalCluster
+from spark_sched_lab.runs.clusters import LocalCluster
 from tests.integration.attached import ONCE
 from tests.integration.harness import Driver, Scenario
 from tests.integration.processes import processes_naming, until

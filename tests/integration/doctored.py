@@ -6,7 +6,7 @@ import struct
 import zipfile
 from pathlib import Path
 
-from spark_sched.bridge import find_spark
+from spark_sched.attach import find_spark
 
 _LINKS = "org/apache/spark/scheduler/sparksched/spark-links.txt"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from spark_sched.bridge.spark import find_spark
+from spark_sched.attach.spark import find_spark
 from tests.environment import QUICK_JAVA, clean_environment
 from tests.integration.scenarios import wait_until
 

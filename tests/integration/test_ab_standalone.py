@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spark_sched.cluster import LocalCluster
+from spark_sched_lab.runs.clusters import LocalCluster
 from tests.environment import clean_environment
 from tests.integration.test_ab import SUITE
 

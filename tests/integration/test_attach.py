@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from spark_sched.bridge import conf, find_spark
+from spark_sched.attach import conf, find_spark
 from spark_sched.config import format_properties, read_properties
 from tests.integration.attached import (
     EACH,

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.cluster import ClusterError, LocalCluster
+from spark_sched_lab.runs.clusters import ClusterError, LocalCluster
 from tests.integration.processes import processes_naming, until
 
 pytestmark = pytest.mark.integration
 
 OWNER = """
 import sys, time
-from spark_sched.cluster import LocalCluster
+from spark_sched_lab.runs.clusters import LocalCluster
 cluster = LocalCluster(workers=1, cores_per_worker=1, memory="1g", start_timeout_s=300)
 cluster.start()
 print(cluster._supervisor.pid, cluster._directory, flush=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.experiments.demo import design
-from spark_sched.experiments.demo.demo import run_demo
 from spark_sched.terminal import EXIT_INTERRUPTED
+from spark_sched_lab.runs.demo import design
+from spark_sched_lab.runs.demo.demo import run_demo
 from tests.integration.processes import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -28,7 +28,7 @@ SMALL = dataclasses.replace(
 
 INTERRUPTED = """
 import pathlib, sys
-from spark_sched.experiments.demo.demo import run_demo
+from spark_sched_lab.runs.demo.demo import run_demo
 sys.exit(run_demo(quick=True, out=pathlib.Path(sys.argv[1])))
 """
 

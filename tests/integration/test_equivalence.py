@@ -17,7 +17,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from spark_sched.bridge import conf
+from spark_sched.attach import conf
 from spark_sched.config import format_properties
 from tests.integration.harness import ROOT
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from spark_sched.cli.app import app
-from spark_sched.traces.lines import compression, lines
-from spark_sched.traces.read_report import ReadReport
+from spark_sched_lab.traces.lines import compression, lines
+from spark_sched_lab.traces.read_report import ReadReport
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.bridge import conf, find_spark
-from spark_sched.bridge.compiler import SparkLine, spark_lines
+from spark_sched.attach import conf, find_spark
+from spark_sched.attach.compiler import SparkLine, spark_lines
 from spark_sched.config import format_properties
 from spark_sched.errors import BadInputError
 from tests import spark_lines as sparks

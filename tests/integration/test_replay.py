@@ -8,9 +8,9 @@ from statistics import median
 
 import pytest
 
-from spark_sched import bridge
-from spark_sched.analysis.whatif import Question, answer, read_log
-from spark_sched.cluster import LocalCluster
+from spark_sched import attach
+from spark_sched_lab.runs.clusters import LocalCluster
+from spark_sched_lab.whatif import Question, answer, read_log
 from tests.replay.record import SLOTS_PER_WORKER, WORKERS, record
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -27,7 +27,7 @@ def recorded(scheduler: str, folder: Path) -> Path:
 def test_the_median_job_of_fresh_runs_is_replayed_within_five_percent(
     tmp_path: Path,
 ) -> None:
-    bridge.build()
+    attach.build()
     found = []
     # Side by side, each on a cluster of its own: most tasks sleep, so that one run leaves processors idle.
     with ThreadPoolExecutor() as pool:

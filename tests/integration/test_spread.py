@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.cluster import LocalCluster
+from spark_sched_lab.runs.clusters import LocalCluster
 from tests.integration.processes import descendants_running, until
 
 pytestmark = pytest.mark.integration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_sched.bridge import conf
+from spark_sched.attach import conf
 from spark_sched.config import format_properties
 from tests.integration.attached import assert_attached, last_line
 

@@ -12,10 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
-from spark_sched import bridge
-from spark_sched.traces.lines import lines
-from spark_sched.traces.read_report import ReadReport
+from spark_sched import attach
 from spark_sched.view.status import Status
+from spark_sched_lab.traces.lines import lines
+from spark_sched_lab.traces.read_report import ReadReport
 from tests.integration.harness import Driver
 from tests.integration.history import history_server
 from tests.integration.status_scenarios import command, counted
@@ -321,7 +321,7 @@ def test_commands_that_read_event_logs_tell_of_what_was_held(past):
 
 
 def test_a_history_server_with_the_jar_shows_the_tab(past):
-    with history_server(past.parent, bridge.build().as_posix()) as server:
+    with history_server(past.parent, attach.build().as_posix()) as server:
         (application,) = json.loads(server.get("/api/v1/applications"))
         page = server.get(f"/history/{application['id']}/scheduling/")
         story = server.get(f"/history/{application['id']}/scheduling/job/?name=waiter")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.workloads.foreground import same_results
-from spark_sched.workloads.tpch import QUERIES, generator
+from spark_sched_lab.runs.workloads.foreground import same_results
+from spark_sched_lab.runs.workloads.tpch import QUERIES, generator
 from tests.environment import clean_environment
 
 pytestmark = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_sched.workloads.foreground import (
+from spark_sched_lab.runs.workloads.foreground import (
     CLUSTERS,
     DAMPING,
     FEATURES,
@@ -12,8 +12,8 @@ from spark_sched.workloads.foreground import (
     ForegroundSize,
     same_results,
 )
-from spark_sched.workloads.sparkbench import checksum
-from spark_sched.workloads.storage import SlowStorage
+from spark_sched_lab.runs.workloads.sparkbench import checksum
+from spark_sched_lab.runs.workloads.storage import SlowStorage
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from spark_sched.bridge import build, cache_dir, find_java, find_spark
+from spark_sched.attach import build, cache_dir, find_java, find_spark
 from spark_sched.policies import kind_of
 
 _SOURCES = Path(__file__).parent

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sched.sim.ledger import Ledger, Rule
+from spark_sched_lab.enforce.ledger import Ledger, Rule
 
 OTHERS = "others"  # a job that reserves nothing
 PRIORITIES = (5, 5, 10)

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from spark_sched.events import (
+from spark_sched.protocol.events import (
     Batch,
     Event,
     ExecutorAdded,

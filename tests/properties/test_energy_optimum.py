@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_sched.energy.centre import DataCentre, Path
-from spark_sched.energy.costs import SlotCosts
-from spark_sched.energy.heuristics import HEURISTICS, Demand
-from spark_sched.energy.optimum import Optimum, added_j, exact
-from spark_sched.energy.topology import Topology
+from spark_sched_lab.energy.centre import DataCentre, Path
+from spark_sched_lab.energy.costs import SlotCosts
+from spark_sched_lab.energy.heuristics import HEURISTICS, Demand
+from spark_sched_lab.energy.optimum import Optimum, added_j, exact
+from spark_sched_lab.energy.topology import Topology
 
 DEMAND = st.builds(
     lambda cpu, memory: Demand(cpu / 16, memory / 16, memory / 16), st.integers(1, 6), st.integers(1, 6)

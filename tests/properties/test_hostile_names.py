@@ -15,12 +15,13 @@ pytest.importorskip("jinja2")
 
 from matplotlib.figure import Figure
 
-from spark_sched.experiments.ab.page import render_report as ab_page
-from spark_sched.experiments.demo.report import render_report as demo_page
-from spark_sched.experiments.demo.timeline import Span, Timeline
-from spark_sched.reports.pages import render_page
-from spark_sched.reports.plots import as_svg, bars_svg, curves_svg, plain
-from tests.unit.experiments import test_ab_analysis, test_report
+from spark_sched_lab.reports.pages import render_page
+from spark_sched_lab.reports.plots import as_svg, bars_svg, curves_svg, plain
+from spark_sched_lab.runs.ab.page import render_report as ab_page
+from spark_sched_lab.runs.demo.report import render_report as demo_page
+from spark_sched_lab.runs.demo.timeline import Span, Timeline
+from tests.unit.spark_sched_lab.runs.ab import test_ab_analysis
+from tests.unit.spark_sched_lab.runs.demo import test_report
 
 PARTS = (
     "<pwn>",

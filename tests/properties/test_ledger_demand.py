@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ledger_rules import rules
 from ledger_steps import StepRunner
 
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
-from spark_sched.sim.ledger_demand import lacking
+from spark_sched_lab.enforce.ledger_demand import lacking
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
 

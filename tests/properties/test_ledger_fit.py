@@ -11,8 +11,8 @@ from ledger_rules import RULES, rules
 from ledger_steps import StepRunner
 from ledger_walk import Walk
 
-from spark_sched.sim import ledger_fit
-from spark_sched.sim.ledger_state import LedgerJob
+from spark_sched_lab.enforce import ledger_fit
+from spark_sched_lab.enforce.ledger_state import LedgerJob
 
 SOURCES = st.randoms(use_true_random=False)
 ACTIONS = st.integers(0, 120)

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sched.analysis.usage import account, usage_of_event_log
-from spark_sched.traces import open_trace
+from spark_sched_lab.traces import open_trace
+from spark_sched_lab.usage import account, usage_of_event_log
 
 T0 = 1_700_000_000_000
 _JOB_KINDS = ({}, {"spark.jobGroup.id": "group"}, {"spark.sched.job.name": "marked"})

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spark_sched.config import validate
 from spark_sched.policies import Capabilities, ChangesWith, Plan, PolicySettings, create
 from spark_sched.predict import Forecast
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 from spark_sched.state import Snapshot
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
 SETTINGS = PolicySettings.from_config(validate({}))
 

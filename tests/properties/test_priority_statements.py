@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark_sched.policies.eviction import PreemptionRule, RunningIndex, named_rule
 from spark_sched.policies.eviction.rules import PRODUCTION
-from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities
+from spark_sched_lab.evictions import ServerGroup, TaskTable, simulate_priorities
 
 VICTIMS = ("MRS", "RND", "LRS")
 

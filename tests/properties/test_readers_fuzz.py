@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_sched.errors import BadInputError
-from spark_sched.traces import open_trace, write_trace
-from spark_sched.traces.lines import lines
-from spark_sched.traces.read_report import ReadReport
+from spark_sched_lab.traces import open_trace, write_trace
+from spark_sched_lab.traces.lines import lines
+from spark_sched_lab.traces.read_report import ReadReport
 
 pytestmark = pytest.mark.shared
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark_sched.policies.slearn.gs import SAMPLING_QUEUE, THIN_LIMIT
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
 #: Jobs of three tasks of a second belong into the second queue, jobs of 25 into the third.
 QUEUES = Queues(first_ms=2_500)

@@ -26,8 +26,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_sched import bridge
-from spark_sched.cluster import LocalCluster
+from spark_sched import attach
+from spark_sched_lab.runs.clusters import LocalCluster
 
 ROOT = Path(__file__).parents[2]
 SCHEDULERS = ("stock-fifo", "stock-fair", "reserved")
@@ -73,7 +73,7 @@ def run_action(spark: Any, kind: str, stages: list[list[float]]) -> None:
     """One Spark action: its stages' tasks sleep as long as the plan says."""
     sc = spark.sparkContext
     if kind == "sql" and len(stages) == 1:
-        from spark_sched.workloads.submit import sleeping_tasks
+        from spark_sched_lab.runs.workloads.submit import sleeping_tasks
 
         sleeping_tasks(spark, tuple(round(1000 * s) for s in stages[0])).collect()
         return
@@ -98,8 +98,8 @@ def run_application(spec: dict[str, Any]) -> None:
     from pyspark.sql import SparkSession
 
     from spark_sched.api import job as session
-    from spark_sched.workloads.foreground import WORKLOADS, ForegroundSize
-    from spark_sched.workloads.storage import SlowStorage
+    from spark_sched_lab.runs.workloads.foreground import WORKLOADS, ForegroundSize
+    from spark_sched_lab.runs.workloads.storage import SlowStorage
 
     spark = SparkSession.builder.config(map=spec["properties"]).getOrCreate()
     sc = spark.sparkContext
@@ -188,7 +188,7 @@ def record(
             # Plans and metrics of SQL are most of a log, and nothing here reads them.
             "spark.eventLog.includeTaskMetricsAccumulators": "false",
             "spark.scheduler.mode": "FAIR" if scheduler == "stock-fair" else "FIFO",
-            "spark.python.daemon.module": "spark_sched.workloads.warm_daemon",
+            "spark.python.daemon.module": "spark_sched_lab.runs.workloads.warm_daemon",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.extraJavaOptions": java,
@@ -196,7 +196,7 @@ def record(
             "spark.executorEnv.PYTHONPATH": str(ROOT),
         }
         if is_attached(scheduler):
-            properties = bridge.conf(properties.pop("spark.master"), properties)
+            properties = attach.conf(properties.pop("spark.master"), properties)
         if is_attached(scheduler) and scheduler != "reserved":
             properties["spark.sched.planner.policy"] = scheduler
         spec = {
@@ -260,7 +260,7 @@ def main() -> None:
     if given.application:
         run_application(json.load(sys.stdin))
         return
-    bridge.build()
+    attach.build()
     with LocalCluster(WORKERS, SLOTS_PER_WORKER, "1g") as cluster:
         for seed in given.seeds:
             for scheduler in given.schedulers:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.analysis.whatif import Question, answer, read_log
+from spark_sched_lab.whatif import Question, answer, read_log
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -76,8 +76,8 @@ def test_the_same_log_and_question_give_the_same_answer() -> None:
 @pytest.mark.shared
 def test_logs_of_others_are_replayed_within_ten_percent(shared: Path) -> None:
     """Stock Spark 3.0 to 4.1, local and on clusters, executors that come, go and fail."""
-    from spark_sched.analysis.whatif import logs_under
     from spark_sched.errors import BadInputError
+    from spark_sched_lab.whatif import logs_under
 
     right = jobs = 0
     for log in logs_under(shared / "data" / "spark_eventlogs"):

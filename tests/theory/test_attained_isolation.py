@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spark_sched.experiments.reproduce.slot_reservation.deadlines import simulated_stages
-from spark_sched.sim.barriers import Barriers, JobBarriers
-from spark_sched.sim.ledger import Ledger, Rule
+from benchmarks.papers.slot_reservation.deadlines import simulated_stages
+from spark_sched_lab.enforce.barriers import Barriers, JobBarriers
+from spark_sched_lab.enforce.ledger import Ledger, Rule
 
 LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 TOLERANCE = 0.05

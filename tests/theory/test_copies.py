@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_sched.policies.reservation.formulas import stage_time_with_copies_s
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, pareto_sampler, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, pareto_sampler, simulate, uniform_nodes
 
 #: The paper's rule: as soon as the held slots suffice.
 AT_ONCE = {"spark.sched.copies.minSlowdown": "0", "spark.sched.copies.minTaskTime": "0ms"}

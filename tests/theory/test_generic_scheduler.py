@@ -19,7 +19,7 @@ from spark_sched.policies import PolicySettings, create
 from spark_sched.policies.options import OptionValues
 from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
-from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 SLOTS = 20
 QUEUES = 10

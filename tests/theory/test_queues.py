@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 
 Floats = npt.NDArray[np.float64]
 #: Mean service time; the clock's millisecond is then far below what is measured.

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_sched.experiments.reproduce.slot_reservation.contention import (
+from benchmarks.papers.slot_reservation.contention import (
     NO_COPIES,
     PAPERS_COPIES,
     alone,
     contended,
 )
-from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
+from benchmarks.papers.slot_reservation.workload import SUITES, Size
 
 pytestmark = pytest.mark.slow
 

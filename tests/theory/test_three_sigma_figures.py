@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.experiments.reproduce.three_sigma import e2e
+from benchmarks.papers.three_sigma import e2e
 
 # One process makes what both tests look at.
 pytestmark = pytest.mark.slow

@@ -19,9 +19,9 @@ from spark_sched.policies.eviction.running import Running, running_attempts
 from spark_sched.policies.eviction.sticky import Sticky, StickySlots
 from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, choose
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.predict import Forecast
+from spark_sched.protocol.plan import JobPlan, Plan
 from spark_sched.state import JobView, Snapshot, StageView
 
 _VICTIMS = Option(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
-from spark_sched.policies.plan import ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.protocol.plan import ReservationRule
 from spark_sched.state import JobView, Snapshot
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, Ranking, RankingPolicy
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.plan import PoolShare, ReservationRule
 from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.protocol.plan import PoolShare, ReservationRule
 from spark_sched.state import JobView, Snapshot
 
 POOL_BY = Option(

@@ -8,9 +8,9 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.options import Options
-from spark_sched.policies.plan import Plan
 from spark_sched.policies.service import Service
 from spark_sched.predict import Forecast
+from spark_sched.protocol.plan import Plan
 from spark_sched.state import Snapshot
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.options import Options
-from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.predict import Forecast
+from spark_sched.protocol.plan import JobPlan, Plan
 from spark_sched.state import JobView, Snapshot
 
 #: How long slots are kept for a stage that starts no further task. After that the stage cannot use them for

@@ -18,9 +18,9 @@ import numpy as np
 from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.plan import Plan
 from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.protocol.plan import Plan
 from spark_sched.state import Snapshot
 
 #: Largest number of ended jobs of one user that are kept while they still run in the fluid system.

@@ -11,7 +11,6 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.options import Options
-from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
@@ -20,6 +19,7 @@ from spark_sched.policies.slearn.queues import FIRST_QUEUE, AdaptedQueues, Queue
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
+from spark_sched.protocol.plan import JobPlan, PilotSet, Plan
 from spark_sched.state import JobView, Snapshot, StageView
 
 #: Pilots run at the second-highest priority (§5.1.2, "Fast sampling").

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_sched.policies.plan import PilotSet
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts
 from spark_sched.policies.slearn.queues import AdaptedQueues
+from spark_sched.protocol.plan import PilotSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.options import Options
-from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.service import Service, running_ms
 from spark_sched.policies.slearn.queues import FIRST_QUEUE, AdaptedQueues
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
+from spark_sched.protocol.plan import JobPlan, Plan
 from spark_sched.state import JobView, Snapshot
 
 #: Shortest time between two plans that attained service triggers.

@@ -12,7 +12,6 @@ import numpy as np
 from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.budget import OUT_OF_TIME
-from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
 from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob, chances, is_best_effort
 from spark_sched.policies.three_sigma.malleable import narrower
@@ -25,6 +24,7 @@ from spark_sched.policies.three_sigma.verify import PlannedStart, broken_promise
 from spark_sched.policies.three_sigma.warm import warm_up
 from spark_sched.policies.three_sigma.window import is_fixed, usual_runtime, window_for, window_of
 from spark_sched.predict import Forecast
+from spark_sched.protocol.plan import JobPlan, Plan, PlanQuality
 from spark_sched.state import JobView, Snapshot
 
 #: Time to plan one waiting job, generously: a live plan considers as many as its budget allows.

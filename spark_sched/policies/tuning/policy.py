@@ -13,11 +13,11 @@ from spark_sched.config.values import ValueKind, number, whole
 from spark_sched.errors import BadInputError
 from spark_sched.policies.base import Capabilities, ChangesWith, JobDecision, PolicySettings, make_plan
 from spark_sched.policies.options import Option, Options, OptionValues
-from spark_sched.policies.plan import Plan
 from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.policies.tuning.measures import HeldIdle, Measure, Slowdown
 from spark_sched.policies.tuning.steps import Goal, StepRule, Tuned
 from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.protocol.plan import Plan
 from spark_sched.state import JobView, Snapshot
 
 

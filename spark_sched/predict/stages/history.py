@@ -11,11 +11,11 @@ import statistics
 from collections import deque
 from dataclasses import dataclass, field
 
-from spark_sched.events import Event, JobStarted, StageEnded, StageStarted
 from spark_sched.predict.forecast import UNKNOWN, Forecast
 from spark_sched.predict.recent import Recent
 from spark_sched.predict.stages.earlier_runs import MAX_STAGES, EarlierRun, EarlierRunStore, EarlierStage
 from spark_sched.predict.stages.pareto import shape_from_sums
+from spark_sched.protocol.events import Event, JobStarted, StageEnded, StageStarted
 from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
 
 #: Runs remembered per job name, and stage instances whose task times are pooled per stage name.

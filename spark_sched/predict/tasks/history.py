@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spark_sched.events import JobStarted, StageStarted
 from spark_sched.predict.forecast import Forecast
 from spark_sched.predict.recent import Recent
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -16,6 +15,7 @@ from spark_sched.predict.runtimes.points import median_s
 from spark_sched.predict.runtimes.predictor import Prediction, Submission, ThreeSigmaPredict, lesson
 from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.predict.tasks.times import StageLesson, TaskTimes, TaskTimeStore, log_spread
+from spark_sched.protocol.events import JobStarted, StageStarted
 
 #: At most this number of stages of a live job is learned, from its first one on: a stream has no last stage.
 STAGES_LEARNED = 200

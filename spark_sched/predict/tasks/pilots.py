@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from spark_sched.events import (
+from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.recent import Recent
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.tasks.bayes import USUAL_DOUBT
+from spark_sched.predict.tasks.speeds import ExecutorSpeeds
+from spark_sched.protocol.events import (
     Event,
     ExecutorRemoved,
     JobStarted,
@@ -17,11 +22,6 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
-from spark_sched.predict.recent import Recent
-from spark_sched.predict.runtimes.distribution import RuntimeDistribution
-from spark_sched.predict.tasks.bayes import USUAL_DOUBT
-from spark_sched.predict.tasks.speeds import ExecutorSpeeds
 from spark_sched.state import JobSummary, JobView, Summary
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import scala.collection.mutable
 /**
  * When a stage's barrier is likely to fall: the calibrated deadline of reservations.
  *
- * The twin of `spark_sched.sim.barriers`, whose terms and comments hold here: a stage's centre is its N/2-th shortest
+ * The twin of `spark_sched_lab.enforce.barriers`, whose terms and comments hold here: a stage's centre is its N/2-th shortest
  * task time, the longer half's times are logarithms of their ratio to it, and the surprisal of a barrier is -ln of the
  * probability that it falls no later. Golden sequences under `protocol/golden/` bind the two; see
  * `docs/adr/0022-calibrated-deadlines.md`. Not thread safe: the ledger's lock guards it.

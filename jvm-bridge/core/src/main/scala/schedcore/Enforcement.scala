@@ -58,7 +58,7 @@ object OfferRank {
  *
  * A round of offers is `begin`, then `decide` for each slot that is offered to a task set, then, where `spareWanted`, the
  * same between `beginSpare` and `endSpare`: what nobody took goes to those that may take nothing else. `rank` is the order
- * in which task sets are offered slots. `spark_sched.sim.enforcement` is the twin in the simulator, and golden sequences
+ * in which task sets are offered slots. `spark_sched_lab.enforce.enforcement` is the twin in the simulator, and golden sequences
  * under `protocol/golden/enforcement` bind the two. Used under its owner's lock only.
  */
 final class Enforcement(ledger: Ledger, plans: PlanInForce) {

@@ -30,7 +30,7 @@ private[schedcore] final class PoolUse(var share: PoolShare) {
  * Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I): a hold has the standing of its pool, and a
  * held slot counts as one that the pool uses. Jobs without a pool rank equally.
  *
- * `spark_sched/sim/fair_shares.py` has the same.
+ * `spark_sched_lab/enforce/fair_shares.py` has the same.
  */
 private[schedcore] object FairShares {
 

@@ -39,7 +39,7 @@ final class Capacity {
 /**
  * A token bucket: in any interval the cost is at most `share` of the capacity in it and the burst.
  *
- * `spark_sched/sim/idle.py` is its twin: the same operations on doubles in the same order.
+ * `spark_sched_lab/enforce/idle.py` is its twin: the same operations on doubles in the same order.
  */
 final class IdleBudget(share: Double, burstMs: Long) {
   private var aheadMs = 0.0 // slot time spent ahead of the share

@@ -22,7 +22,7 @@ trait LedgerListener {
  * This is the interface: events, questions, and Algorithm 1. Its books are [[LedgerBooks]], the formulas of a stage and
  * a job are in [[LedgerStage]] and [[LedgerJob]], the time between actions is in [[LedgerPauses]].
  *
- * The simulator has the same state machine in Python (`spark_sched/sim/ledger.py` and its `ledger_*.py`); golden sequences
+ * The simulator has the same state machine in Python (`spark_sched_lab/enforce/ledger.py` and its `ledger_*.py`); golden sequences
  * under `protocol/golden/` bind the two.
  *
  * @param seed of the draws of calibrated deadlines

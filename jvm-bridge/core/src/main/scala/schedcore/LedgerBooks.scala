@@ -5,7 +5,7 @@ import scala.collection.mutable
 /**
  * The ledger's books: which slots are free, which are held by whom, and how a slot passes from one to another.
  *
- * `spark_sched/sim/ledger_books.py` has the same. Iteration orders are insertion orders so that both decide alike.
+ * `spark_sched_lab/enforce/ledger_books.py` has the same. Iteration orders are insertion orders so that both decide alike.
  */
 private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses: LedgerPauses) {
   val executors = mutable.LinkedHashMap.empty[String, LedgerExecutor]

@@ -40,7 +40,7 @@ private[schedcore] final class JobDemand {
  * A stage that is ''ready'' starts when its active parents end: all others have ended. What it needs less what its own parents
  * will hand over must be held by then; what other stages of the job still run on is theirs.
  *
- * `spark_sched/sim/ledger_demand.py` has the same.
+ * `spark_sched_lab/enforce/ledger_demand.py` has the same.
  */
 private[schedcore] object LedgerDemand {
   // The vertex after a stage whose successors the DAG does not name.

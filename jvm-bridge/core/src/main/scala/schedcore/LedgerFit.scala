@@ -27,7 +27,7 @@ final case class TaskShape(slots: Int = 1, least: Int = 1, profile: Int = 0) {
  * that are too small or of another profile at once, and pre-reserves others in their place. Jobs whose next tasks all take one
  * slot of one profile, the one that their parents free, need none of this: [[LedgerDemand]] counts slots for them.
  *
- * `spark_sched/sim/ledger_fit.py` has the same.
+ * `spark_sched_lab/enforce/ledger_fit.py` has the same.
  */
 private[schedcore] object LedgerFit {
 

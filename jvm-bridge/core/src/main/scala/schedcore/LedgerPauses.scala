@@ -14,7 +14,7 @@ private[schedcore] final class JobPause(limits: IdleLimits) {
 
 /**
  * How long a job's slots stay held between its actions: for its usual pause and within the budgets of the job and of
- * all jobs together, see `docs/adr/0016-idle-holds.md`. `spark_sched/sim/ledger_pauses.py` has the same.
+ * all jobs together, see `docs/adr/0016-idle-holds.md`. `spark_sched_lab/enforce/ledger_pauses.py` has the same.
  */
 private[schedcore] final class LedgerPauses(limits: IdleLimits) {
   val capacity = new Capacity

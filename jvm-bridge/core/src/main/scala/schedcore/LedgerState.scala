@@ -2,7 +2,7 @@ package schedcore
 
 import scala.collection.mutable
 
-// The records behind the ledger, with what follows from each of them alone. `spark_sched/sim/ledger_state.py` has the same.
+// The records behind the ledger, with what follows from each of them alone. `spark_sched_lab/enforce/ledger_state.py` has the same.
 
 /** Counts of the ledger's actions so far; times in (slot-)milliseconds. */
 final class LedgerCounters {

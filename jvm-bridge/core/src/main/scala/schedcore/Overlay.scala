@@ -3,7 +3,7 @@ package schedcore
 /**
  * Makes the rules of jobs: the configuration's, overlaid by a job's marks and then by the newest plan.
  *
- * `spark_sched.sim.overlay` is the twin in the simulator; the cases under `protocol/golden/rules` bind the two.
+ * `spark_sched_lab.enforce.overlay` is the twin in the simulator; the cases under `protocol/golden/rules` bind the two.
  */
 object Overlay {
 

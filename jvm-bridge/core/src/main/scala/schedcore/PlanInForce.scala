@@ -3,7 +3,7 @@ package schedcore
 /**
  * The plan in force, if any, as answers about jobs: who may start what, in which order, which queue is next.
  *
- * Used under its owner's lock only. `spark_sched.sim.enforcement` answers alike in the simulator.
+ * Used under its owner's lock only. `spark_sched_lab.enforce.enforcement` answers alike in the simulator.
  *
  * @param patienceMs how long a job that no plan knows may be kept waiting
  */

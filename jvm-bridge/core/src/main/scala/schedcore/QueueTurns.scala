@@ -16,7 +16,7 @@ object QueueTurn {
 }
 
 /**
- * Which of the plan's queues a slot goes to; `spark_sched.sim.queues` decides the same in the simulator.
+ * Which of the plan's queues a slot goes to; `spark_sched_lab.enforce.queues` decides the same in the simulator.
  *
  * The least loaded queue is next. Queues that run nothing are equally loaded, so where more queues have work than there
  * are slots, loads alone would give every slot to the first one. Of equally loaded queues the one that was due first is

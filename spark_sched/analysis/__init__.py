@@ -1,1 +1,0 @@
-"""Answers from traces and event logs, without a cluster."""

@@ -1,9 +1,0 @@
-"""Replay a Spark event log: the recorded run simulated again, and under other policies."""
-
-from __future__ import annotations
-
-from spark_sched.analysis.whatif.arms import Question
-from spark_sched.analysis.whatif.recorded import logs_under, read_log, read_pools
-from spark_sched.analysis.whatif.replay import answer
-
-__all__ = ["Question", "answer", "logs_under", "read_log", "read_pools"]

@@ -1,8 +1,0 @@
-"""The JVM side of the scheduler: compiled once, cached, and attached by properties."""
-
-from spark_sched.bridge.attach import conf
-from spark_sched.bridge.cache import build, cache_dir
-from spark_sched.bridge.compiler import BridgeError
-from spark_sched.bridge.spark import SparkInstall, find_java, find_spark
-
-__all__ = ["BridgeError", "SparkInstall", "build", "cache_dir", "conf", "find_java", "find_spark"]

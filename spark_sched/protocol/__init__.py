@@ -1,0 +1,1 @@
+"""What crosses the wire between a driver and its planner: events and plans."""

@@ -1,0 +1,1 @@
+"""The lab: everything that needs no driver. The simulator, traces, analyses, comparisons."""

@@ -1,0 +1,1 @@
+"""The simulated cluster: nodes, their slots, and where a task is placed."""

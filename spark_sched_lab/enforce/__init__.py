@@ -1,0 +1,1 @@
+"""The driver's rules once more, in Python: who holds a slot, and who may start."""

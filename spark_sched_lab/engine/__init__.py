@@ -1,0 +1,1 @@
+"""The simulator's engine: clock, agenda, jobs, attempts, and the plan in force."""

@@ -1,0 +1,185 @@
+"""Assignment of free slots at one instant: to waiting tasks, copies of stragglers, tasks behind a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from spark_sched_lab.cluster.open_nodes import NONE
+from spark_sched_lab.cluster.placement import Slots
+from spark_sched_lab.enforce.enforcement import Enforcement, Start, StartGate
+from spark_sched_lab.enforce.queues import QueueTurns
+from spark_sched_lab.engine.gates import Gates
+from spark_sched_lab.engine.records import StageRun
+from spark_sched_lab.engine.reservations import Reservations
+from spark_sched_lab.engine.stages import fits_whole
+from spark_sched_lab.engine.waiting import WaitingStages
+
+_ONLY_SPARE = frozenset({Start.SPARE, Start.UNPLANNED})
+
+
+class _Launch(Protocol):
+    def __call__(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Launcher:
+    """Assigns the free slots of an instant.
+
+    Attributes:
+        launch: starts an attempt of a task of a stage on a node.
+        wake: schedules a round of launches at a time (ms), until which a stage waits for a nearer slot.
+        replan: makes a plan after each launch; None: plans last for the instant.
+    """
+
+    slots: Slots
+    waiting: WaitingStages
+    gates: Gates
+    reservations: Reservations
+    queues: QueueTurns
+    starts: StartGate
+    launch: _Launch
+    wake: Callable[[int, StageRun], None]
+    replan: Callable[[], None] | None
+    _enforcement: Enforcement = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._enforcement = Enforcement(self.starts, self.queues)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
+        return bool(self.waiting.order or self.slots.holders or self.gates)
+
+    def launch_all(self, now_ms: int) -> None:
+        """Launch all tasks that the free slots of this instant allow."""
+        self.waiting.sort()
+        self._enforcement.begin(now_ms)
+        slots = self.slots
+        if self.queues.weights:
+            self._by_queue(now_ms)
+        elif slots.open_total > 0:
+            at, order = 0, self.waiting.order
+            while at < len(order) and slots.open_total > 0:
+                stage = order[at]
+                if self._fill(stage, now_ms):
+                    at = 0  # planned again
+                elif stage.queued:
+                    at += 1
+        if slots.holders:
+            while slots.holders and self._privileged(now_ms):
+                pass  # planned again
+            while (due := self.reservations.due_copy(now_ms)) is not None:
+                self.launch(*due, copy=True)
+        if slots.open_total > 0 and (self.gates or self.starts.active):
+            self._left_over(now_ms)
+            # A launch may have ended holds that its job no longer needs.
+            while slots.holders and self._enforcement.spares_again(slots.open_total, self.waiting.order):
+                if not self._left_over(now_ms):
+                    break
+        slots.opened.clear()
+
+    def _privileged(self, now_ms: int) -> bool:
+        """Give held slots to the stages that may take them. Returns whether the order has changed."""
+        return any(
+            stage.pending and self._fill(stage, now_ms)
+            for stage in self.waiting.privileged(self.slots, now_ms)
+        )
+
+    def _by_queue(self, now_ms: int) -> None:
+        """Give out slots one by one, each to the queue whose turn it is."""
+        slots, turn = self.slots, self.queues.of
+        for level in self.waiting.levels():
+            at = dict.fromkeys(level, 0)
+            while at and slots.open_total > 0:
+                queue = min(at, key=turn)
+                stages = level[queue]
+                stage = stages[at[queue]]
+                before = stage.job.sums.starts
+                if stage.pending:
+                    self._fill(stage, now_ms, 1)
+                if not stage.pending or stage.job.sums.starts == before:
+                    at[queue] += 1
+                    if at[queue] == len(stages):
+                        del at[queue]
+
+    def _left_over(self, now_ms: int) -> bool:
+        """Give slots that no other job can use to tasks behind a gate (§5.1.2, "Work conservation"), to jobs
+        that no plan contains yet, and to jobs without a planned start, because every job must end. Gangs wait
+        for a planned start: otherwise they would keep their slots from all other jobs. Returns whether a task
+        was launched."""
+        enforcement, slots = self._enforcement, self.slots
+        wanting = [stage for stage in self.waiting.order if self._only_spare(stage) and not stage.spec.gang]
+        gated = [
+            stage
+            for stage in self.gates.shut_stages()
+            if not self._only_spare(stage) and not stage.job.terms.on_hold
+        ]
+        if not wanting and not gated:
+            return False
+        launched = False
+        enforcement.begin_spare(slots.open_total, self.waiting.order)
+        for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.edges.part, s.index)):
+            behind = not self._only_spare(stage)
+            tasks = self.gates.behind(stage) if behind else stage.pending
+            while tasks and slots.open_total > 0 and enforcement.planned(stage).may:
+                node = self._choose(stage, tasks, now_ms, within_share=False)
+                if node == NONE:
+                    break
+                self.launch(stage, tasks.pop(), node)
+                enforcement.launched(stage)
+                launched = True
+            if not tasks and behind:
+                self.gates.emptied(stage)
+            elif not tasks:
+                self.waiting.remove(stage)
+        enforcement.end_spare()
+        return launched
+
+    def _only_spare(self, stage: StageRun) -> bool:
+        return self.starts.active and self._enforcement.start(stage.job.key) in _ONLY_SPARE
+
+    def _choose(self, stage: StageRun, pending: list[int], now_ms: int, *, within_share: bool = True) -> int:
+        """The node for the last one of ``pending``, or NONE."""
+        slots, near, share = self.slots, stage.places.near, stage.job.terms.share
+        if share is not None and within_share:
+            node = slots.choose_within(share)
+            if node != NONE:
+                share[slots.nodes.partition[node]] -= 1
+            return node
+        return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
+
+    def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:
+        """Launch as many of the stage's tasks as there are slots for, at most ``most`` of them; of a gang all
+        tasks. Returns whether the order has changed."""
+        slots, pending, places = self.slots, stage.pending, stage.places
+        if self.starts.active and not self._enforcement.planned(stage).may:
+            return False
+        if places.refused and not slots.could_take(stage, slots.opened, now_ms):
+            return False
+        if stage.spec.gang and not fits_whole(stage, slots):
+            return False
+        near = places.near
+        while pending:
+            node = self._choose(stage, pending, now_ms)
+            if node == NONE:
+                if near is not None and not near.refused and slots.open_total > 0:
+                    near.refused = True
+                    if near.any_at_ms > now_ms:
+                        self.wake(near.any_at_ms, stage)
+                places.refused = places.local is not None
+                return False
+            self.launch(stage, pending.pop(), node)
+            if stage.spec.gang:
+                continue
+            most -= 1
+            if self.replan is not None or most == 0:
+                break
+        if not pending:
+            self.waiting.remove(stage)
+        if self.replan is None:
+            return False
+        self.replan()
+        self.waiting.sort()
+        return True

@@ -1,0 +1,142 @@
+"""The plan in force: when a new plan is made, and what it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_sched_lab.cluster.placement import Slots
+from spark_sched_lab.enforce.enforcement import StartGate
+from spark_sched_lab.enforce.queues import QueueTurns
+from spark_sched_lab.engine import planning
+from spark_sched_lab.engine.agenda import Agenda, Instant, PlanDue
+from spark_sched_lab.engine.attempts import Attempts
+from spark_sched_lab.engine.emitted_events import EmittedEvents
+from spark_sched_lab.engine.gates import Gates
+from spark_sched_lab.engine.jobs import ActiveJobs
+from spark_sched_lab.engine.records import UNRANKED
+from spark_sched_lab.engine.waiting import WaitingStages
+from spark_sched_lab.engine.workload import SchedulingChange
+
+
+@dataclass(slots=True, eq=False)
+class Plans:
+    """Asks the planner for plans and puts them in force.
+
+    Attributes:
+        totals: slots of each present node.
+    """
+
+    planner: planning.Planner
+    instant: Instant
+    agenda: Agenda
+    jobs: ActiveJobs
+    attempts: Attempts
+    slots: Slots
+    waiting: WaitingStages
+    gates: Gates
+    queues: QueueTurns
+    starts: StartGate
+    emitted: EmittedEvents
+    totals: list[int]
+    _plan_at_ms: int = -1
+    _again_ms: int | None = None  # the plan in force wants another one then
+
+    def due(self, event: PlanDue) -> None:
+        """The time of a plan has been reached."""
+        now_ms = self.instant.now_ms
+        if not event.asked:
+            self._plan_at_ms = now_ms
+        elif self._again_ms == now_ms:
+            self._plan_at_ms = now_ms
+            self.instant.changed |= planning.ARRIVALS  # whatever the policy depends on: it asked
+
+    def changed(self, change: SchedulingChange) -> None:
+        """An operator changes the policy, or pauses reservations or ends that pause.
+
+        A pause releases held slots at once, as in a live application. After it, slots are held again from the
+        next end of a job's task on.
+        """
+        now_ms, jobs = self.instant.now_ms, self.jobs
+        if change.plan_every_ms is not None:
+            self.planner.every_ms = change.plan_every_ms
+            jobs.newcomers.reserve = change.plan_every_ms > 0
+        if change.policy is not None:
+            self.planner.take(change.policy)
+            self._again_ms = None
+            jobs.since_plan.new.update(jobs.active)  # It knows none.
+        if change.reserves is jobs.rules.paused:
+            jobs.rules.paused = not change.reserves
+            for job in jobs.active.values():
+                if job.terms.planned is not None or jobs.rules.paused or jobs.newcomers.reserve:
+                    job.rule = jobs.rules.in_force(job.terms)
+                    jobs.reservations.rule_set(job, now_ms)
+        self.instant.changed |= planning.ARRIVALS
+        self.emitted.scheduling_changed(self.planner.policy.name, jobs.rules.paused, now_ms)
+
+    def make(self) -> None:
+        """Make a plan for the present state; if the planner plans at fixed intervals, at its next time."""
+        every_ms, now = self.planner.every_ms, self.instant.now_ms
+        if every_ms and self._plan_at_ms != now:
+            # Not yet: at the next multiple, once.
+            at_ms = now + (-now) % every_ms
+            if at_ms > now and self._plan_at_ms < now:
+                self._plan_at_ms = at_ms
+                self.agenda.push(at_ms, PlanDue(asked=False))
+            if at_ms > now:
+                return
+        self.instant.changed = 0
+        one_by_one = self.planner.one_by_one
+        since = self.jobs.since_plan
+        jobs = since.new if one_by_one else self.jobs.active
+        ended, since.ended = since.ended, {}
+        plan = self.planner.plan(jobs, self.slots, self.totals, self.emitted.version, now, ended)
+        newcomers = self.jobs.newcomers
+        newcomers.rank = UNRANKED if plan.ordered else 0
+        for key in ended:
+            self.starts.job_ended(key)
+        if not one_by_one:
+            self.starts.put(plan)
+        for job in planning.put_in_force(
+            plan,
+            jobs,
+            self.jobs.rules,
+            ordered=plan.ordered,
+            by_arrival=one_by_one,
+        ):
+            self.waiting.unsorted = True
+            self.jobs.reservations.rule_set(job, now)
+        for entry in plan.jobs:
+            job = jobs[entry.job]
+            if entry.evict:
+                self.attempts.evict_job(job)
+                self.instant.changed = 0  # the plan knows
+            if entry.pilots != job.terms.pilots:
+                job.terms.pilots = entry.pilots
+                for stage in job.stages.values():
+                    if entry.pilots is not None and entry.pilots.stage == stage.index:
+                        self.gates.shut(stage, entry.pilots.tasks)
+                    elif stage.pilots_first:
+                        self.gates.open(stage)
+        for entry in sorted((each for each in plan.jobs if each.victims), key=lambda each: each.rank):
+            self.attempts.preempt(jobs[entry.job], entry.victims, self.jobs.active.values())
+        since.new.clear()
+        self.queues.put(plan.queue_weights, self.jobs.active.values())
+        self.slots.rank(plan.slowness)
+        again_ms = plan.again_ms
+        if any(entry.evict for entry in plan.jobs):
+            # An evicted job waits for the next plan. In a live application the ends of its tasks trigger that
+            # plan.
+            again_ms = now + 1 if again_ms is None else min(again_ms, now + 1)
+        self._again(again_ms)
+
+    def _again(self, again_ms: int | None) -> None:
+        if again_ms is None:
+            self._again_ms = None
+        else:
+            # Not again at this instant, and only at the planner's own intervals.
+            every_ms = self.planner.every_ms
+            at_ms = max(again_ms, self.instant.now_ms + 1)
+            at_ms += -at_ms % every_ms if every_ms else 0
+            if at_ms != self._again_ms:
+                self._again_ms = at_ms
+                self.agenda.push(at_ms, PlanDue(asked=True))

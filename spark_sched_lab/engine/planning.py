@@ -1,0 +1,174 @@
+"""The planner inside the simulator: the same policies, given the same snapshots, on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from spark_sched.policies.base import ChangesWith, Policy
+from spark_sched.predict import Predictor, forecasts
+from spark_sched.protocol.plan import Plan
+from spark_sched.state import EndedJob, ExecutorView, Snapshot
+from spark_sched_lab.cluster.placement import Slots
+from spark_sched_lab.enforce.overlay import Planned
+from spark_sched_lab.engine.records import JobRun
+from spark_sched_lab.engine.rules import Rules
+
+# What changed since the last plan, as bits. JOBS: one arrived or ended. NODES: one joined or left. GATES: the
+# last pilot of a stage ended or was lost. EXPIRED: a hold ended without the start or end of a task.
+ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES, EXPIRED = 1, 2, 4, 8, 16, 32, 64, 128, 256
+
+#: By what a policy's plans depend on. Arrivals: it is shown each job once, so that a plan costs the same
+#: however many jobs are there. Rounds: it also sees what was launched before the clock goes on, and which
+#: holds expired; launches: it decides again after every launch.
+_MASKS = {
+    ChangesWith.ARRIVALS: ARRIVALS,
+    ChangesWith.JOBS: ARRIVALS | JOBS | NODES,
+    ChangesWith.STAGES: ARRIVALS | JOBS | STAGES | NODES,
+    ChangesWith.GATES: ARRIVALS | JOBS | STAGES | GATES | NODES,
+    ChangesWith.TASKS: ARRIVALS | JOBS | STAGES | TASKS | NODES,
+    ChangesWith.ROUNDS: ARRIVALS | JOBS | STAGES | TASKS | ROUNDS | NODES | EXPIRED,
+    ChangesWith.LAUNCHES: ARRIVALS | JOBS | STAGES | TASKS | LAUNCHES | NODES,
+}
+
+
+class Planner:
+    """Asks a policy for a plan whenever something happened that its plans may depend on.
+
+    Args:
+        predictor: forecasts jobs for the policy; None: no forecasts.
+        every_ms: plans are made only at multiples of this; 0: at once, as by an ideal planner.
+    """
+
+    def __init__(
+        self, policy: Policy, predictor: Predictor | None, rng: np.random.Generator, every_ms: int = 0
+    ) -> None:
+        self.predictor = predictor
+        self.every_ms = every_ms
+        self.plans = 0
+        self._rng = rng
+        self.take(policy)
+
+    def take(self, policy: Policy) -> None:
+        """This policy decides from now on."""
+        policy.capabilities.warm_up()
+        self.policy = policy
+        changes_with = policy.capabilities.changes(forecast=self.predictor is not None)
+        self.mask = _MASKS[changes_with]
+        #: The policy decides on each job once, when it arrives.
+        self.one_by_one = changes_with is ChangesWith.ARRIVALS
+        #: The policy's memory after its last plan.
+        self.memory: Any = None
+
+    def plan(
+        self,
+        jobs: Mapping[str, JobRun],
+        slots: Slots,
+        totals: list[int],
+        version: int,
+        now_ms: int,
+        ended: Mapping[str, EndedJob],
+    ) -> Plan:
+        """A plan for the present state; ``totals``: the nodes' slots, ``ended``: jobs since the last plan."""
+        executors = _Executors(slots, totals)
+        names = slots.nodes.names
+        snapshot = Snapshot(
+            version=version,
+            now_ms=now_ms,
+            executors=executors,
+            jobs=MappingProxyType(
+                {
+                    key: job.job_view(names)
+                    for key, job in jobs.items()
+                    # As `Snapshot.to_plan` live.
+                    if not job.terms.on_hold or job.running_slots
+                }
+            ),
+            ended=MappingProxyType(ended),
+        )
+        known = forecasts(self.predictor, snapshot)
+        self.plans += 1
+        plan, self.memory = self.policy.decide(snapshot, known, now_ms, self._rng, self.memory)
+        executors.over()
+        return plan.numbered(self.plans)
+
+
+class _Executors(Mapping[str, ExecutorView]):
+    """The snapshot's executors, made at the first access; the numbers are those of the snapshot's moment.
+
+    Nothing is copied for a policy that never reads them, so that a plan's cost does not grow with the nodes.
+    A policy that read them may keep the snapshot; they cannot be read for the first time after the plan.
+    """
+
+    def __init__(self, slots: Slots, totals: list[int]) -> None:
+        self._names = slots.nodes.names
+        self._number = slots.nodes.number
+        self._totals = totals
+        self._partition = slots.nodes.partition
+        self._slots: Slots | None = slots
+        self._free: list[int] | None = None
+        self._held: list[int] = []
+
+    def over(self) -> None:
+        """The plan has been made: free slots may change from now on."""
+        self._slots = None
+
+    def partition_slots(self) -> dict[int, int]:
+        """Slots by partition, without a loop over all executors."""
+        slots = np.bincount(self._partition, weights=self._totals)
+        return {q: int(count) for q, count in enumerate(slots.tolist())}
+
+    def partition_of(self, name: str) -> int:
+        """The partition of an executor; 0 for one that is not there."""
+        return self._partition[self._number[name]] if name in self._number else 0
+
+    def __getitem__(self, name: str) -> ExecutorView:
+        node = self._number[name]
+        if self._free is None:
+            if self._slots is None:
+                raise RuntimeError("a snapshot's executors are first read while the policy decides")
+            self._free, self._held = self._slots.free.copy(), self._slots.held.copy()
+        running = self._totals[node] - self._free[node]
+        return ExecutorView(name, name, self._totals[node], running, self._held[node], self._partition[node])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, total in zip(self._names, self._totals, strict=True) if total)
+
+    def __len__(self) -> int:
+        return sum(total > 0 for total in self._totals)
+
+
+def put_in_force(
+    plan: Plan,
+    jobs: Mapping[str, JobRun],
+    rules: Rules,
+    *,
+    ordered: bool,
+    by_arrival: bool,
+) -> Iterator[JobRun]:
+    """Give jobs the plan's priorities, ranks, rules and shares. Returns the jobs whose order or rule has
+    changed.
+
+    Args:
+        plan: of these jobs alone.
+        ordered: the plan's ranks are in force.
+        by_arrival: whether the plan contains only new jobs, so that a job's rank is its arrival.
+    """
+    for entry in plan.jobs:
+        job = jobs[entry.job]
+        terms = job.terms
+        terms.share = None if entry.share is None else dict(entry.share)
+        terms.powerful = entry.powerful
+        rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
+        wanted = Planned(entry.priority, entry.reservation, entry.pool)
+        place = (rank, entry.priority, entry.queue)
+        news = terms.changed or terms.planned != wanted
+        if news or (job.rank, job.priority, job.queue) != place:
+            job.rank, job.priority, job.queue = place
+            if news:
+                terms.planned, terms.changed = wanted, False
+                job.rule = rules.in_force(terms)
+            yield job

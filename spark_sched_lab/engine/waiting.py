@@ -1,0 +1,77 @@
+"""Stages with tasks that wait for slots, in the order in which they get them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from operator import attrgetter
+
+from spark_sched_lab.cluster.placement import Slots
+from spark_sched_lab.engine.records import StageRun
+
+_sort_key = attrgetter("sort_key")
+
+
+class WaitingStages:
+    """By priority, the plan's queue and rank, arrival of the job, number of the stage.
+
+    Attributes:
+        order: the stages, first one first.
+        unsorted: priorities or ranks changed since the last `sort`.
+    """
+
+    def __init__(self) -> None:
+        self.order: list[StageRun] = []
+        self.unsorted = False
+
+    def add(self, stage: StageRun) -> None:
+        """Add a stage with a waiting task. A stage that is present already keeps its place; a stage of a job
+        on hold is not added."""
+        if not stage.queued and not stage.job.terms.on_hold:
+            stage.queued = True
+            stage.refresh_key()
+            insort(self.order, stage, key=_sort_key)
+
+    def remove(self, stage: StageRun) -> None:
+        """Remove a stage without waiting tasks."""
+        stage.queued = False
+        at = bisect_left(self.order, stage.sort_key, key=_sort_key)
+        assert self.order[at] is stage, f"stage {stage.key} is not where its key {stage.sort_key} says"
+        del self.order[at]
+
+    def sort(self) -> None:
+        """Put the present priorities and ranks in force."""
+        if self.unsorted:
+            self.unsorted = False
+            for stage in self.order:
+                stage.refresh_key()
+            self.order.sort(key=_sort_key)
+
+    def levels(self) -> list[dict[int, list[StageRun]]]:
+        """The stages by priority, highest first, and within one by queue (-1: none)."""
+        order, at = self.order, 0
+        found: list[dict[int, list[StageRun]]] = []
+        while at < len(order):
+            priority, queue, *_ = order[at].sort_key
+            if not at or order[at - 1].sort_key[0] != priority:
+                found.append({})
+            end = bisect_left(order, (priority, queue + 1), lo=at, key=_sort_key)
+            found[-1][queue] = order[at:end]
+            at = end
+        return found
+
+    def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
+        """The stages that may take a slot if none is open: their job holds one, or a holder gives way."""
+        lowest = min(job.priority for job in slots.holders)
+        fair = any(job.rule.pool is not None for job in slots.holders)
+        found = []
+        for stage in self.order:
+            job = stage.job
+            if job.priority < lowest or (job.priority == lowest and not fair):
+                break
+            if job.priority > lowest or (job not in slots.holders and slots.may_override(job, now_ms)):
+                found.append(stage)
+        for job in slots.holders:
+            if job.priority <= lowest:
+                found += [stage for stage in job.stages.values() if stage.queued]
+        found.sort(key=_sort_key)
+        return found

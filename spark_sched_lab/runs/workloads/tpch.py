@@ -1,0 +1,92 @@
+"""TPC-H: data by ``tpchgen-cli`` and the 22 queries."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_sched_lab.runs.workloads.sparkbench import checksum
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = 22
+TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+
+
+@cache
+def queries() -> tuple[str, ...]:
+    """The queries' texts; query n is at n - 1."""
+    text = (
+        resources.files("spark_sched_lab.runs.workloads")
+        .joinpath("data/tpch.sql")
+        .read_text(encoding="utf-8")
+    )
+    return tuple(part.strip() for part in re.split(r"^-- query \d+$", text, flags=re.MULTILINE)[1:])
+
+
+def generator(name: str = "tpchgen-cli") -> str | None:
+    """The path of a generator of tables, beside this Python or on PATH; None if it is not installed."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.is_file() else shutil.which(name)
+
+
+def run_generate_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """Write the tables as Parquet into the folder ``output``; returns the number of tables.
+
+    The data depend on the scale factor only. Raises RuntimeError if the generator is missing or fails, or the
+    folder exists and may not be replaced.
+    """
+    program = generator()
+    if program is None:
+        raise RuntimeError("TPC-H data need tpchgen-cli: run pip install 'spark-sched[tpch]'")
+    generate([program, "parquet"], parameters)
+    return (float(len(TABLES)),)
+
+
+def generate(command: list[str], parameters: Mapping[str, Any]) -> None:
+    """Run a generator's command with a scale factor; its folder appears when it is complete.
+
+    Raises RuntimeError if it fails, or the folder exists and may not be replaced.
+    """
+    folder, mode = Path(parameters["output"]), parameters["save-mode"]
+    if folder.exists() and mode in ("errorifexists", "error"):
+        raise RuntimeError(f"{folder} exists: set save-mode to overwrite or ignore")
+    if folder.exists() and mode != "overwrite":
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        made = Path(name) / "tables"
+        whole = [*command, "-s", f"{parameters['scale']:g}", f"--output-dir={made}"]
+        done = subprocess.run(whole, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()}")
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+
+
+def run_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """One query over the tables of ``input``; returns what `checksum` says of its rows."""
+    # Views belong to a session: queries side by side may read different data.
+    session = spark.newSession()
+    query = queries()[parameters["query"] - 1]
+    open_tables(session, Path(parameters["input"]), TABLES, query)
+    return checksum(session.sql(query))
+
+
+def open_tables(session: SparkSession, folder: Path, tables: Iterable[str], query: str) -> None:
+    """Make the tables that a query names its views.
+
+    To open a table is a Spark job, which reads its schema, so that the others are left out.
+    """
+    for table in tables:
+        if re.search(rf"\b{table}\b", query, re.IGNORECASE):
+            session.read.parquet(str(folder / f"{table}.parquet")).createOrReplaceTempView(table)
