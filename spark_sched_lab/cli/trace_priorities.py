@@ -15,8 +15,8 @@ from spark_sched.terminal import aligned_table, counting_bar
 from spark_sched_lab.cli.trace_input import reading, say_report
 
 if TYPE_CHECKING:
-    from benchmarks.papers.thesis.evictions.comparisons import EvictionSetup
     from spark_sched_lab.evictions import TaskTable
+    from spark_sched_lab.evictions.settings import EvictionSetup
 
 #: What the table shows of `PriorityResult.summary`.
 _COLUMNS = {
@@ -94,9 +94,9 @@ def priorities(
 
 
 def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict[str, EvictionSetup]:
-    from benchmarks.papers.thesis.evictions.comparisons import SETTINGS, EvictionSetup
     from spark_sched.policies.eviction import named_rule
     from spark_sched_lab.evictions import thesis_servers
+    from spark_sched_lab.evictions.settings import SETTINGS, EvictionSetup
 
     for name in settings:
         if name not in SETTINGS:

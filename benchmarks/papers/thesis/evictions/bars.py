@@ -12,7 +12,6 @@ from benchmarks.papers.figures import Figure, Value, figure
 from benchmarks.papers.means import mean_value
 from benchmarks.papers.runs import Results, RunSpec, Scale
 from benchmarks.papers.thesis.evictions.comparisons import (
-    EvictionSetup,
     RunSummary,
     against,
     all_workloads,
@@ -21,7 +20,9 @@ from benchmarks.papers.thesis.evictions.comparisons import (
     fitting_workloads,
     lower,
     real_workloads,
+    run_arm,
 )
+from spark_sched_lab.evictions.settings import EvictionSetup
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ BARS = (
 
 def _needed(scale: Scale) -> list[RunSpec]:
     return [
-        arm.run(scale, name, seed)
+        run_arm(arm, scale, name, seed)
         for seed in scale.seeds
         for bar in BARS
         for name in bar.workloads()
@@ -138,7 +139,7 @@ def claims(scale: Scale, results: Results) -> Figure:
     for bar in BARS:
         for name in bar.workloads():
             found = [
-                bar.of({label: results[arm.run(scale, name, seed)] for label, arm in bar.arms.items()})
+                bar.of({label: results[run_arm(arm, scale, name, seed)] for label, arm in bar.arms.items()})
                 for seed in scale.seeds
             ]
             known = [number for number in found if number is not None]

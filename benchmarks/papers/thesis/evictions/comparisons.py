@@ -1,4 +1,4 @@
-"""Setups of the comparisons, named settings S1 to S11, and figures made of them."""
+"""Runs of the comparisons' arms, and figures made of them."""
 
 from __future__ import annotations
 
@@ -10,51 +10,23 @@ from benchmarks.papers.figures import Chart, Figure, FigureSpec, Lines
 from benchmarks.papers.means import mean_value
 from benchmarks.papers.runs import Results, RunSpec, Scale, run_of
 from benchmarks.papers.thesis.evictions import priority_runs
+from spark_sched_lab.evictions.settings import EvictionSetup
 
 RunSummary = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class EvictionSetup:
-    """An arm of a comparison: an eviction rule on servers, see `named_rule` and `thesis_servers`."""
-
-    rule: str
-    configuration: str = "SC2"
-    memory: bool = False
-    resume: bool = False
-    memory_eviction: str = "LSF"
-
-    def run(self, scale: Scale, name: str, seed: int, low: bool = False) -> RunSpec:
-        return run_of(
-            priority_runs.priorities,
-            2.0,
-            **asdict(self),
-            name=name,
-            seed=seed,
-            low=low,
-            hours=3.0 if scale.quick else 15.0,
-            folder=priority_runs.source_folder(),
-        )
-
-
-def _setting(rule: str, memory_eviction: str | None) -> EvictionSetup:
-    return EvictionSetup(rule, "SC3", memory_eviction is not None, memory_eviction=memory_eviction or "LSF")
-
-
-#: Table 6.2, on servers of 24 and 48 slots (§6.4).
-SETTINGS: Mapping[str, EvictionSetup] = {
-    "S1": _setting("lrs", None),
-    "S2": _setting("rnd", None),
-    "S3": _setting("mrs", None),
-    "S4": _setting("fcfs", "LPF"),
-    "S5": _setting("fcfs", "LSF"),
-    "S6": _setting("lrs", "LPF"),
-    "S7": _setting("lrs", "LSF"),
-    "S8": _setting("rnd", "LPF"),
-    "S9": _setting("rnd", "LSF"),
-    "S10": _setting("mrs", "LPF"),
-    "S11": _setting("mrs", "LSF"),
-}
+def run_arm(arm: EvictionSetup, scale: Scale, name: str, seed: int, low: bool = False) -> RunSpec:
+    """The run of a comparison's arm on a workload."""
+    return run_of(
+        priority_runs.priorities,
+        2.0,
+        **asdict(arm),
+        name=name,
+        seed=seed,
+        low=low,
+        hours=3.0 if scale.quick else 15.0,
+        folder=priority_runs.source_folder(),
+    )
 
 
 @dataclass(frozen=True)
@@ -179,7 +151,7 @@ def comparison(
 
     def needed(scale: Scale) -> list[RunSpec]:
         return [
-            arm.run(scale, name, seed, is_low)
+            run_arm(arm, scale, name, seed, is_low)
             for name in workloads()
             for is_low in low
             for seed in scale.seeds
@@ -193,7 +165,7 @@ def comparison(
             for is_low in low:
                 shown = name + ("-low" if is_low else "")
                 seeds = [
-                    {label: results[arm.run(scale, name, seed, is_low)] for label, arm in arms.items()}
+                    {label: results[run_arm(arm, scale, name, seed, is_low)] for label, arm in arms.items()}
                     for seed in scale.seeds
                 ]
                 for label in arms:
@@ -209,7 +181,7 @@ def comparison(
         charts = [Chart(f"{title}: {chart}", "", chart, bars, "bars")] if chart and bars else []
         seed = scale.seeds[0]
         for name in workloads() if plots else ():
-            first = {label: results[arm.run(scale, name, seed, low[0])] for label, arm in arms.items()}
+            first = {label: results[run_arm(arm, scale, name, seed, low[0])] for label, arm in arms.items()}
             charts += [plot.of(name, seed, first) for plot in plots]
         about = notes + (_ENERGY if "E_kwh" in metrics else "") + _SOURCES
         return Figure(rows, values, about, charts)

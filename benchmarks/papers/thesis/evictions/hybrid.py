@@ -10,7 +10,6 @@ from benchmarks.papers.runs import Results, RunSpec, Scale, run_of
 from benchmarks.papers.thesis.evictions import priority_runs
 from benchmarks.papers.thesis.evictions.comparisons import (
     Comparison,
-    EvictionSetup,
     Plot,
     RunSummary,
     absolute,
@@ -21,6 +20,7 @@ from benchmarks.papers.thesis.evictions.comparisons import (
     over_time,
 )
 from spark_sched_lab.evictions.google import TABLE_5_2
+from spark_sched_lab.evictions.settings import EvictionSetup
 from spark_sched_lab.evictions.wasc import ClassUsage, ServerKind, slot_configuration
 
 _CONFIGURATIONS = {name: EvictionSetup("mrs", name, memory=True) for name in ("SC1", "SC2", "SC3", "SC4")} | {

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.papers.thesis.evictions.comparisons import (
-    SETTINGS,
     Comparison,
-    EvictionSetup,
     Plot,
     RunSummary,
     absolute,
@@ -16,6 +14,7 @@ from benchmarks.papers.thesis.evictions.comparisons import (
     lower,
     over_time,
 )
+from spark_sched_lab.evictions.settings import SETTINGS, EvictionSetup
 
 
 def _settings(*names: str) -> dict[str, EvictionSetup]:

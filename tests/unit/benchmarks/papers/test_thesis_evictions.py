@@ -8,10 +8,11 @@ import pytest
 from benchmarks.papers.runs import Scale
 from benchmarks.papers.thesis.evictions import FIGURES, priority_runs
 from benchmarks.papers.thesis.evictions.bars import BARS
-from benchmarks.papers.thesis.evictions.comparisons import SETTINGS, absolute, lower
+from benchmarks.papers.thesis.evictions.comparisons import absolute, lower
 from benchmarks.papers.thesis.evictions.offline_optimum import best_response, small_instances
 from spark_sched.errors import BadInputError
 from spark_sched_lab.evictions import TaskTable
+from spark_sched_lab.evictions.settings import SETTINGS
 
 SCALE = Scale(True, (1, 2))
 
