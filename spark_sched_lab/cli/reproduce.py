@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+import spark_sched_lab
 from spark_sched.cli.common import echo_json, needing
+from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED, wide_console
 
+#: The package of the papers' figures. It is in a checkout and in no wheel.
+_PAPERS = "benchmarks.papers"
 _DEFAULT_OUT = Path("spark-sched-reproduce")
 
 
@@ -59,6 +66,8 @@ def command(
 ) -> None:
     """Make a paper's figures, print them beside the paper's values, and explain differences.
 
+    The figures are in a checkout of spark_sched, in benchmarks/papers: run this in its root folder.
+
     \b
     Papers and figures:
       slot-reservation   fig1 fig4 fig5 fig8 fig10 fig12 fig13 fig14 fig15
@@ -79,13 +88,17 @@ def command(
       spark-sched reproduce slot-reservation --out results
       spark-sched reproduce slearn fig5 --runs 5 --first-seed 51
     """
+    checkout = _checkout((Path(spark_sched_lab.__file__ or "").parents[1], Path.cwd()))
     with needing("reproduce"):
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
         import scipy  # noqa: F401
 
-        from benchmarks.papers.command import reproduce
-        from benchmarks.papers.report import print_figures
+        if str(checkout) not in sys.path:
+            # Last: an installed package of this name counts before the checkout's.
+            sys.path.append(str(checkout))
+        reproduce = importlib.import_module(f"{_PAPERS}.command").reproduce
+        print_figures = importlib.import_module(f"{_PAPERS}.report").print_figures
 
     folder = out if out is not None or as_json else _DEFAULT_OUT
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -109,3 +122,14 @@ def command(
         print_figures(found, wide_console(160))
     if folder is not None:
         click.echo(f"report: {folder / 'report.html'}", err=as_json)
+
+
+def _checkout(places: Iterable[Path]) -> Path:
+    """The first of the places that has the papers' figures. Raises BadInputError if none has."""
+    for place in places:
+        if place.joinpath(*_PAPERS.split("."), "__init__.py").is_file():
+            return place
+    raise BadInputError(
+        "the papers' figures are in no installed package: run this in the root folder of a checkout of "
+        "spark_sched, which has them in benchmarks/papers"
+    )
