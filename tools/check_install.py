@@ -2,8 +2,9 @@
 
     python tools/check_install.py [FOLDER]
 
-Each gets an environment of its own in the folder, a plain `pip install .`, and then `spark-sched --help`,
-`spark-sched doctor` and a simulation. Interpreters are looked for on the search path and among pyenv's.
+Each gets an environment of its own in the folder, a plain `pip install .`, and then `spark-sched --help` and
+a simulation. Then the lab is deleted there, and `spark-sched doctor` runs a job: driver and planner need no
+module of it. Interpreters are looked for on the search path and among pyenv's.
 """
 
 from __future__ import annotations
@@ -28,6 +29,21 @@ jobs = [JobSpec(f"job-{n}", n * 1_000, (StageSpec([1_000] * 4),)) for n in range
 for policy in ("reservation", "slearn", "3sigma"):
     result = simulate(ClusterSpec(uniform_nodes(2, 2)), jobs, policy)
     assert len(list(result.rows())) == 4
+"""
+
+#: The lab goes, and every module that is left can still be imported. The papers' figures were never there.
+WITHOUT_LAB = """
+import importlib, importlib.util, pkgutil, shutil
+from pathlib import Path
+import spark_sched, spark_sched_lab
+
+assert importlib.util.find_spec("benchmarks") is None, "the wheel contains the benchmarks"
+shutil.rmtree(Path(spark_sched_lab.__file__).parent)
+names = [found.name for found in pkgutil.walk_packages(spark_sched.__path__, "spark_sched.")]
+assert len(names) > 100, names
+for name in names:
+    if not name.endswith("__main__"):
+        importlib.import_module(name)
 """
 
 
@@ -89,8 +105,9 @@ def check(version: tuple[int, int], program: str, folder: Path) -> None:
     commands = (
         [place / "bin" / "python", "-m", "pip", "install", "--quiet", ROOT],
         ["spark-sched", "--help"],
-        ["spark-sched", "doctor"],
         [place / "bin" / "python", "-c", SIMULATION],
+        [place / "bin" / "python", "-c", WITHOUT_LAB],
+        ["spark-sched", "doctor"],
     )
     for command in commands:
         done = subprocess.run(
