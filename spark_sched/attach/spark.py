@@ -40,7 +40,8 @@ class SparkInstall:
 
 
 def find_spark(spark_home: Path | None = None) -> SparkInstall:
-    """The Spark at ``spark_home``, else at ``SPARK_HOME``, else inside the installed pyspark.
+    """The Spark at ``spark_home``, else at ``SPARK_HOME``, else the one of this Python's pyspark, else the
+    one whose ``spark-submit`` is on PATH.
 
     Raises BadInputError naming the place that was tried and the remedy.
     """
@@ -49,10 +50,7 @@ def find_spark(spark_home: Path | None = None) -> SparkInstall:
     elif os.environ.get("SPARK_HOME"):
         home, source = Path(os.environ["SPARK_HOME"]), "SPARK_HOME"
     else:
-        spec = find_spec("pyspark")
-        if spec is None or spec.origin is None:
-            raise BadInputError("no Spark is installed: run `pip install pyspark` or set SPARK_HOME")
-        home, source = Path(spec.origin).parent, "the installed pyspark"
+        home, source = _spark_around()
     jars = home / "jars"
     names = sorted(path.name for path in jars.glob("spark-core_*.jar")) if jars.is_dir() else []
     found = next((match for match in map(_CORE_JAR.fullmatch, names) if match), None)
@@ -64,6 +62,23 @@ def find_spark(spark_home: Path | None = None) -> SparkInstall:
     return SparkInstall(home, f"{found[2]}.{found[3]}", found[2], found[1], source)
 
 
+def _spark_around() -> tuple[Path, str]:
+    spec = find_spec("pyspark")
+    if spec is not None and spec.origin is not None:
+        package = Path(spec.origin).parent
+        # A Spark of its own has the package in its folder python.
+        whole = [folder for folder in (package, *package.parents[1:3]) if (folder / "jars").is_dir()]
+        return (whole or [package])[0], "the installed pyspark"
+    submit = shutil.which("spark-submit")
+    # pip puts a program of this name beside Python, away from its Spark.
+    if submit is not None and (Path(submit).resolve().parents[1] / "jars").is_dir():
+        return Path(submit).resolve().parents[1], "the Spark of the spark-submit on PATH"
+    raise BadInputError(
+        "no Spark was found (SPARK_HOME unset, no pyspark, no spark-submit on PATH): set SPARK_HOME, or run "
+        "pip install 'spark-sched[spark]'"
+    )
+
+
 def pyspark_version() -> str | None:
     """The version of the pyspark that this process imports, or has imported; None without one."""
     if "pyspark" in sys.modules:
@@ -71,7 +86,9 @@ def pyspark_version() -> str | None:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
-    found = _PYSPARK_VERSION.search(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
+    # By the loader: spark-submit puts the package into the search path as an archive.
+    text: bytes = spec.loader.get_data(str(Path(spec.origin).with_name("version.py")))  # type: ignore[union-attr]
+    found = _PYSPARK_VERSION.search(text.decode())
     return found[1] if found else None
 
 
