@@ -26,7 +26,7 @@ class BridgeBuildHook(BuildHookInterface[Any]):
         """Spark is a build dependency only where the bridge is compiled: its wheel holds the compiler."""
         if not _with_bridge():
             return []
-        return [d for d in self.metadata.core.dependencies if d.startswith("pyspark")]
+        return list(self.metadata.core.optional_dependencies["spark"])
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Force the extra files into a standard wheel; an editable install finds them in the checkout."""

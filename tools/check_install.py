@@ -3,12 +3,14 @@
     python tools/check_install.py [FOLDER]
 
 Each gets an environment of its own in the folder, a plain `pip install .`, and then `spark-sched --help` and
-a simulation. Then the lab is deleted there, and `spark-sched doctor` runs a job: driver and planner need no
-module of it. Interpreters are looked for on the search path and among pyenv's.
+a simulation. Then the lab is deleted there, and `spark-sched doctor` runs a job on the Spark of the Python
+that runs this: driver and planner need no module of the lab, no pyspark of their own, and no SQLAlchemy.
+Interpreters are looked for on the search path and among pyenv's.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -37,12 +39,14 @@ import importlib, importlib.util, pkgutil, shutil
 from pathlib import Path
 import spark_sched, spark_sched_lab
 
-assert importlib.util.find_spec("benchmarks") is None, "the wheel contains the benchmarks"
+for name in ("benchmarks", "pyspark", "sqlalchemy"):
+    assert importlib.util.find_spec(name) is None, f"a plain installation has {name}"
 shutil.rmtree(Path(spark_sched_lab.__file__).parent)
 names = [found.name for found in pkgutil.walk_packages(spark_sched.__path__, "spark_sched.")]
 assert len(names) > 100, names
 for name in names:
-    if not name.endswith("__main__"):
+    # A history needs its extra, and a program for spark-submit runs where Spark is.
+    if not name.startswith("spark_sched.history.") and not name.endswith(("__main__", "_doctor_job")):
         importlib.import_module(name)
 """
 
@@ -91,6 +95,14 @@ def chosen(
     return sorted({*promised[:1], *promised[-1:]}), skipped
 
 
+def spark_home() -> Path:
+    """The Spark of this Python: for the installed package one like a cluster's own."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SystemExit("this Python has no pyspark: install the extra spark")
+    return Path(spec.origin).parent
+
+
 def check(version: tuple[int, int], program: str, folder: Path) -> None:
     """Install with this Python, and run. Raises CalledProcessError."""
     place = folder / _text(version)
@@ -100,6 +112,7 @@ def check(version: tuple[int, int], program: str, folder: Path) -> None:
         **os.environ,
         "VIRTUAL_ENV": str(place),
         "PATH": f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "SPARK_HOME": str(spark_home()),
     }
     environment.pop("PYTHONPATH", None)
     commands = (

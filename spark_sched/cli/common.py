@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from spark_sched.config import BY_NAME, POLICY_PREFIX, PREFIX, validate
 from spark_sched.config.keys import HISTORY_PATH
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.history import check_installed
 
 DEFAULT_MASTER = "local[*]"
 
@@ -33,7 +34,9 @@ _INSTALLED_BY = {
     "matplotlib": "'spark-sched[report]'",
     "pyarrow": "'spark-sched[traces]'",
     "pyhocon": "'spark-sched[hocon]'",
+    "pyspark": "'spark-sched[spark]'",
     "scipy": "'spark-sched[report]'",
+    "sqlalchemy": "'spark-sched[history]'",
 }
 
 
@@ -69,6 +72,8 @@ def check_properties(properties: Mapping[str, str]) -> None:
         from spark_sched.policies import check_settings
 
         check_settings(settings)
+    if settings[HISTORY_PATH]:
+        check_installed()
     if "://" in settings[HISTORY_PATH]:
         from spark_sched.history.database import checked_url
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from spark_sched.attach import BridgeError, build, find_java, find_spark
 from spark_sched.attach.compiler import plan_build
 from spark_sched.attach.properties import attached_properties
-from spark_sched.attach.spark import check_same_version, java_version, pyspark_version
+from spark_sched.attach.spark import check_same_version, java_version
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
 from spark_sched.config import SCHEME, check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
@@ -100,8 +100,6 @@ def _python() -> Finding:
 
 def _spark() -> str:
     spark = plan_build().spark
-    if pyspark_version() is None:
-        raise BadInputError("the Python package pyspark is missing: run `pip install pyspark`")
     check_same_version(spark)
     return f"{spark.version} at {spark.home} ({spark.source})"
 

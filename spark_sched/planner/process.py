@@ -23,6 +23,7 @@ import numpy as np
 
 from spark_sched.config import Settings, keys, validate
 from spark_sched.errors import BadInputError
+from spark_sched.history import check_installed
 from spark_sched.planner.handshake import Handshake, read_handshake, wait_for_end
 from spark_sched.planner.log import blot_out, make_log
 from spark_sched.planner.loop import PlannerLoop
@@ -205,6 +206,7 @@ def _history(settings: Settings, log: logging.Logger, session: str) -> History |
     where, password = settings[keys.HISTORY_PATH], settings[keys.HISTORY_PASSWORD]
     if not where:
         return None
+    check_installed()
     # SQLAlchemy is imported only if it is used.
     from spark_sched.history.store import History
 

@@ -335,8 +335,6 @@ def _check_inputs(out: Path, seed: int) -> None:
     check_folder("--out", out)
     if seed < 0:
         raise BadInputError(f"the seed is {seed}: give a whole number of at least 0")
-    missing = [name for name in ("jinja2", "matplotlib", "scipy") if find_spec(name) is None]
+    missing = [name for name in ("jinja2", "matplotlib", "pyspark", "scipy") if find_spec(name) is None]
     if missing:
-        raise BadInputError(
-            f"the demo's reports need {', '.join(missing)}: run `pip install 'spark-sched[demo]'`"
-        )
+        raise BadInputError(f"the demo needs {', '.join(missing)}: run `pip install 'spark-sched[demo]'`")

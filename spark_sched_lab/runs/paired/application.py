@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import spark_sched
+from spark_sched.errors import BadInputError
 from spark_sched_lab.runs.workloads.background import BackgroundJob
 
 _STOP_TIMEOUT_S = 20.0
@@ -102,6 +104,11 @@ class ArmApplication:
 
     def launch(self) -> None:
         """Start the process and its application; with `wait_ready`, several start at once."""
+        if find_spec("pyspark") is None:
+            raise BadInputError(
+                "runs on a real cluster need pyspark, which is not installed: run pip install "
+                "'spark-sched[spark]'"
+            )
         package_parent = str(Path(spark_sched.__file__).parents[1])
         path = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
         with self._log.open("w") as log:

@@ -50,7 +50,8 @@ def check_place(place: str) -> str | None:
         import pyspark  # noqa: F401
     except ImportError:
         raise BadInputError(
-            f"--on is {place!r} but pyspark is not installed: run pip install pyspark, or omit --on"
+            f"--on is {place!r} but pyspark is not installed: run pip install 'spark-sched[spark]', or "
+            "omit --on"
         ) from None
     java_version(find_java())
     if place == CONFIGURED:

@@ -344,7 +344,7 @@ def test_a_wheel_is_required_and_nodes_install_nothing_else(suite):
     assert "Missing option '--wheel'" in done.output
     template = (ROOT / "conf" / "ec2" / "cluster.yaml").read_text()
     installs = re.findall(r"pip install .*", template)
-    assert installs == ['pip install "$package[report]"'] * 2
+    assert installs == ['pip install "$package[history,report,spark]"'] * 2
     assert template.count('echo "${WheelSha256}  $package" | sha256sum --check --strict') == 2
 
 
