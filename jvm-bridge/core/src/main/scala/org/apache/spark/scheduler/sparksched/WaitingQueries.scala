@@ -42,7 +42,7 @@ private[sparksched] final class WaitingQueries(application: String => Option[Str
     val execution = property(SqlOutlook.ExecutionId)
     // A statement may be cancelled before the limit of its broadcast is over.
     val found =
-      broadcast.flatMap(id => limit(Broadcast, "300").map((Broadcast, _, id))).toSeq ++
+      broadcast.flatMap(id => limit(Broadcast, "300").map((Broadcast, _, id))).toList ++
         Option.when(isStatement)(limit(Statement, "0")).flatten.map((Statement, _, execution.getOrElse(job)))
     if (found.nonEmpty) byStage(stage) = found.map { case (setting, limitMs, id) =>
       val since = sinceMs.getOrElseUpdate(id, nowMs)
