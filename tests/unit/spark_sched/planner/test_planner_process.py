@@ -21,7 +21,7 @@ from spark_sched.planner.transport import DriverLostError
 from spark_sched.policies.three_sigma.solvers import guarded
 
 HERE = Path(__file__).parent
-BATCH = HERE.parents[2] / "protocol" / "examples" / "event-batch.reset.json"
+BATCH = HERE.parents[3] / "protocol" / "examples" / "event-batch.reset.json"
 SECRET = "s3cret-of-this-test"
 MAIN = ("spark_sched.planner.process", "main")
 
