@@ -18,6 +18,7 @@ object Leftovers {
   private val MayStay = Seq(
     "books.registry.executors", "books.ledger.books.executors", // those that are alive
     "books.plans.refusals", // one number per reason
+    "planner.pythons.candidates", // those of the configuration that were not tried in vain
     "books.ledger.barriers.", // what deadlines learn from, bounded
     "books.tally.shadow.before", "books.tally.shadow.past", "books.registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
