@@ -120,7 +120,7 @@ def check(version: tuple[int, int], program: str, folder: Path) -> None:
         ["spark-sched", "--help"],
         [place / "bin" / "python", "-c", SIMULATION],
         [place / "bin" / "python", "-c", WITHOUT_LAB],
-        ["spark-sched", "doctor"],
+        ["spark-sched", "doctor", "--timeout", "900"],  # other checks keep this machine busy
     )
     for command in commands:
         done = subprocess.run(

@@ -40,8 +40,12 @@ class Finding:
     remedy: str = ""
 
 
-def examine(properties: dict[str, str]) -> Iterator[Finding]:
-    """Findings in order. Each check needs those before it, so a failed one ends the list."""
+def examine(properties: dict[str, str], most_s: int = _JOB_TIMEOUT_S) -> Iterator[Finding]:
+    """Findings in order. Each check needs those before it, so a failed one ends the list.
+
+    Args:
+        most_s: how long the job may take.
+    """
     yield _python()
     for name, check in (
         ("java", lambda: f"{java_version(find_java())} at {find_java()}"),
@@ -56,7 +60,7 @@ def examine(properties: dict[str, str]) -> Iterator[Finding]:
             return
     if unsafe := _nameless(properties):
         yield unsafe
-    yield from _job(properties)
+    yield from _job(properties, most_s)
 
 
 def _nameless(properties: dict[str, str]) -> Finding | None:
@@ -126,7 +130,7 @@ def _configuration(properties: dict[str, str]) -> str:
     return f"{ours} spark.sched settings given, all valid" if ours else "every setting has its default"
 
 
-def _job(properties: dict[str, str]) -> Iterator[Finding]:
+def _job(properties: dict[str, str], most_s: int) -> Iterator[Finding]:
     """Run a tiny application on this machine with the given spark.sched settings."""
     ours = {name: value for name, value in properties.items() if name.startswith("spark.sched.")}
     spark = find_spark()
@@ -139,11 +143,15 @@ def _job(properties: dict[str, str]) -> Iterator[Finding]:
         submit += [str(Path(__file__).with_name("_doctor_job.py")), str(report_file)]
         try:
             done = subprocess.run(
-                submit, capture_output=True, text=True, errors="replace", timeout=_JOB_TIMEOUT_S, check=False
+                submit, capture_output=True, text=True, errors="replace", timeout=most_s, check=False
             )
             log = done.stdout + done.stderr
         except subprocess.TimeoutExpired:
-            log = f"it did not end within {_JOB_TIMEOUT_S} s"
+            yield Finding(
+                "job", "wrong", f"a job on {_JOB_MASTER} did not end within {most_s} s",
+                "give it longer with --timeout on a busy machine, or look into the log of a spark-submit",
+            )  # fmt: skip
+            return
         if not report_file.exists():
             tail = "\n".join(log.strip().splitlines()[-_LOG_TAIL_LINES:])
             yield Finding("job", "wrong", f"a job on {_JOB_MASTER} failed", f"its log ends:\n{tail}")
@@ -176,6 +184,15 @@ def _judge(report: dict[str, int]) -> Iterator[Finding]:
 @click.option("--master", default=DEFAULT_MASTER, metavar="INNER", help="Also check this master.")
 @click.option("--properties-file", type=click.Path(path_type=Path), help="Check the settings in this file.")
 @click.option("--conf", "assignments", multiple=True, metavar="K=V", help="Check this setting; repeatable.")
+@click.option(
+    "--timeout",
+    "most_s",
+    type=click.IntRange(min=1),
+    default=_JOB_TIMEOUT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the small job may take.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(
@@ -183,6 +200,7 @@ def command(
     master: str,
     properties_file: Path | None,
     assignments: tuple[str, ...],
+    most_s: int,
     as_json: bool,
 ) -> None:
     """Check Python, Java, Spark, the bridge and the settings, then run a small job.
@@ -200,7 +218,7 @@ def command(
     findings = []
     marks = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "wrong": "[red]wrong[/]  "}
     console = Console(highlight=False, soft_wrap=True)
-    for finding in examine(properties):
+    for finding in examine(properties, most_s):
         findings.append(finding)
         if not as_json:
             console.print(f"{marks[finding.state]} {finding.check:<13} ", end="")

@@ -245,6 +245,14 @@ def test_doctor_names_the_remedy_and_exits_with_2(run, tmp_path):
     assert last["remedy"] == "point it at a Java 17 or newer"
 
 
+def test_doctor_says_that_its_job_did_not_end(run):
+    outcome = run("spark-sched", "doctor", "--json", "--timeout", "1")
+    assert outcome.status == 2
+    last = json.loads(outcome.stdout)["findings"][-1]
+    assert last["found"] == "a job on local[2] did not end within 1 s"
+    assert "--timeout" in last["remedy"]
+
+
 def test_every_ready_properties_file_attaches_and_is_valid(root):
     files = sorted((root / "conf").glob("*.conf"))
     assert {path.stem for path in files} == {"local", "local-cluster", "standalone"}
