@@ -1,0 +1,60 @@
+"""Cluster managers on loopback for tests: Hadoop's own YARN, and a Kubernetes API with a kubelet.
+
+A folder per manager holds a Java program and a ``pom.xml`` with the jars that it needs. Maven fetches them
+the first time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from spark_sched.attach import cache_dir
+from spark_sched.errors import BadInputError
+
+_HERE = Path(__file__).parent
+
+
+def class_path(manager: str) -> str:
+    """The class path of a manager's program; jars and classes are kept in the cache directory.
+
+    Raises BadInputError if Maven is not installed, or cannot have a jar.
+    """
+    sources = [_HERE / manager / "pom.xml", *sorted((_HERE / manager).glob("*.java"))]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    folder = cache_dir() / "clusters" / f"{manager}-{digest}"
+    if not folder.is_dir():
+        _build(manager, sources, folder)
+    return f"{folder}/classes:{folder}/lib/*"
+
+
+def _build(manager: str, sources: list[Path], folder: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise BadInputError(f"the {manager} cluster needs Maven, which is not installed")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
+        made = Path(scratch) / "made"
+        lib, classes = made / "lib", made / "classes"
+        copy = ["mvn", "-q", "-B", "-f", str(sources[0]), "dependency:copy-dependencies"]
+        _run(manager, [*copy, f"-DoutputDirectory={lib}", f"-DbuildDirectory={scratch}/target"])
+        java = [str(source) for source in sources[1:]]
+        _run(manager, ["javac", "-nowarn", "-cp", f"{lib}/*", "-d", str(classes), *java])
+        try:
+            made.rename(folder)
+        except OSError:
+            # Another process was faster.
+            if not folder.is_dir():
+                raise
+
+
+def _run(manager: str, command: list[str]) -> None:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
+        raise BadInputError(f"the {manager} cluster cannot be built: {command[0]} says {said[0]}")
