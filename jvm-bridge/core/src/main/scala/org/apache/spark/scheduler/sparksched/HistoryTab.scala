@@ -4,12 +4,12 @@ import java.net.URLEncoder
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
-import scala.xml.Node
+import scala.xml.{Node, Text}
 
 import com.fasterxml.jackson.databind.JsonNode
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
-import schedcore.{CalledJobs, JobFacts, JobMark, LedgerCounts, SlotTimes, StatusRows}
+import schedcore.{CalledJobs, EventLogBook, JobFacts, JobMark, LedgerCounts, PlainText, SlotTimes, StatusRows}
 
 /** The tab "Scheduling" of an application that is over, from its event log. */
 private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries) extends SparkUITab(ui, StatusTab.Prefix) {
@@ -29,11 +29,11 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
     val changes = history.of("change")
     val content = last.fold(Seq.empty[Node])(e => facts(lines(e))) ++
       table("Jobs", JobColumns, jobs.takeRight(MostRows).reverse, jobs.size)(job(_, request)) ++
-      last.fold(Seq.empty[Node])(e => section("Classes", ClassColumns, e.body.path("classes").elements().asScala.toList)(jobClass)) ++
+      last.fold(Seq.empty[Node])(e => section("Classes", ClassColumns, firstOf(e.body.path("classes").elements()))(jobClass)) ++
       table("Planner and plans", PlanColumns, plans.takeRight(MostRows).reverse, plans.size)(plan) ++
       (if (changes.isEmpty) Nil else table("Changes by operators", ChangeColumns, changes.takeRight(MostRows).reverse, changes.size)(change)) ++
-      last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toList) { c =>
-        <tr><td>{LedgerCounts.label(c.getKey)}</td><td>{c.getValue.asLong}</td></tr>
+      last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, firstOf(e.body.path("counters").properties().iterator())) { c =>
+        <tr><td>{LedgerCounts.label(PlainText.short(c.getKey))}</td><td>{c.getValue.asLong}</td></tr>
       })
     PlainPage.rendered("Scheduling")(content)(UIUtils.headerSparkPage(request, _, _, tab))
   }
@@ -47,11 +47,12 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
       (if (rows.isEmpty) <p>There were none.</p> else wide(UIUtils.listingTable[A](columns, row, rows)))
 
   private def job(one: JsonNode, request: HttpServletRequest): Seq[Node] = {
-    val key = URLEncoder.encode(text(one, "job"), UTF_8)
-    val story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=$key")
+    val key = exact(one, "job")
+    def story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=${URLEncoder.encode(key, UTF_8)}")
+    val name = text(one, "name")
     val submitted = one.path("submitted_ms").asLong
     <tr>
-      <td><a href={story}>{text(one, "name")}</a></td>
+      <td>{if (key.length <= MostKey) <a href={story}>{name}</a> else Text(name)}</td>
       <td>{text(one, "user")}</td>
       <td>{text(one, "class")}</td>
       <td>{text(one, "priority")}</td>
@@ -99,7 +100,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
   override def render(request: HttpServletRequest): Seq[Node] = {
     val name = QueryString.value(request, "name").getOrElse("")
     val jobs = CalledJobs.first(history.of("job").map(_.body))(
-      text(_, "job") == name, text(_, "job") == JobMark.keyOf(name), text(_, "name") == name)
+      exact(_, "job") == name, exact(_, "job") == JobMark.keyOf(name), exact(_, "name") == name)
     val content: Seq[Node] =
       if (jobs.isEmpty) <p>The event log has no such job.</p> else jobs.takeRight(MostStories).reverse.flatMap(story)
     PlainPage.rendered(s"Story of ${jobs.lastOption.fold(name)(text(_, "name"))}")(content)(UIUtils.headerSparkPage(request, _, _, tab))
@@ -111,8 +112,8 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
       "Slot time" -> SlotTimes.ofNode(one.path("slot_ms")).inWords(StatusCells.length))) ++
       wide(UIUtils.listingTable[JsonNode](
         Seq("Time", "What happened"),
-        entry => <tr><td>{UIUtils.formatDate(entry.path("at_ms").asLong)}</td><td>{text(entry, "text")}</td></tr>,
-        one.path("story").elements().asScala.toList))
+        entry => <tr><td>{UIUtils.formatDate(entry.path("at_ms").asLong)}</td><td>{text(entry, "text", MostSentence)}</td></tr>,
+        firstOf(one.path("story").elements(), EventLogBook.MostStory)))
   }
 }
 
@@ -129,10 +130,20 @@ private object PastCells {
   val ChangeColumns: Seq[String] = Seq("Time", "By", "What")
   val PlanColumns: Seq[String] = Seq("Time", "Plan in force", "Planner")
 
-  def text(node: JsonNode, field: String): String = {
+  /** Characters of a job's key that a link may have: what the driver gives keys is shorter. */
+  val MostKey = 2048
+  /** Characters of a sentence in a story. The names in it have a length each. */
+  val MostSentence = 2048
+
+  def exact(node: JsonNode, field: String): String = {
     val value = node.path(field)
     if (value.isNull) "" else value.asText
   }
+
+  /** For people. Nothing but the driver bounds what it logs, and another program may have written the log. */
+  def text(node: JsonNode, field: String, most: Int = PlainText.Most): String = PlainText.short(exact(node, field), most)
+
+  def firstOf[A](all: java.util.Iterator[A], most: Int = MostRows): Seq[A] = all.asScala.take(most).toList
 
   private def long(node: JsonNode, field: String): Option[Long] = Some(node.path(field)).filter(_.isNumber).map(_.asLong)
 
