@@ -47,6 +47,29 @@ def test_every_figure_is_built_of_its_runs(spec, summary):
         assert figure.rows
 
 
+def changed(found):
+    """The result with other numbers, whose ratios differ, too."""
+    if isinstance(found, dict):
+        return {key: changed(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [changed(value) for value in found]
+    if found is None:
+        return 0.5
+    return found if isinstance(found, bool) or not isinstance(found, int | float) else 3 * found + 1
+
+
+@pytest.mark.parametrize("spec", FIGURES, ids=lambda spec: spec.id)
+def test_what_a_figure_says_comes_from_its_runs(spec, summary):
+    """The result of the first and of the last run changes a row, a value or a chart."""
+    kinds = ("characteristics", "small_instances")
+    needed = [run for run in spec.runs(SCALE) if run.function.rpartition(":")[2] not in kinds]
+    results = {run: run() if run not in needed else summary for run in spec.runs(SCALE)}
+    before = spec.build(SCALE, results)
+    for run in dict.fromkeys([*needed[:1], *needed[-1:]]):
+        after = spec.build(SCALE, {**results, run: changed(summary)})
+        assert (before.rows, before.values, before.charts) != (after.rows, after.values, after.charts), run
+
+
 @pytest.mark.parametrize(
     ("figure_id", "titles"),
     [
@@ -133,6 +156,12 @@ def test_table_5_2_has_usage(monkeypatch, tmp_path):
 def test_table_8_1_comes_out():
     (spec,) = [spec for spec in FIGURES if spec.id == "table8.1"]
     figure = spec.build(SCALE, {})
+    assert {value.name: value.ours for value in figure.values} == {
+        "powerful_servers": 5.0,
+        "slots_of_a_powerful_server": 24.0,
+        "slots_of_another_D_server": 48.0,
+        "slots_in_all": 3072.0,
+    }
     assert all(value.ours == value.paper for value in figure.values)
 
 

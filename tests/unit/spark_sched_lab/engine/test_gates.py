@@ -69,15 +69,16 @@ def test_a_later_plan_without_pilots_opens_the_gate():
 
 
 def test_a_pilot_lost_with_its_node_opens_the_gate_and_runs_again():
-    nodes = (NodeSpec("dies", 1, until_ms=500, dies=True), NodeSpec("stays", 1))
-    jobs = [job("b", 10_000), job("a", 4_000, 1_000, at=0)]
+    nodes = (NodeSpec("dies", 1, until_ms=500, dies=True), NodeSpec("stays", 2))
+    jobs = [job("b", 10_000, 10_000), job("a", 4_000, 4_000), job("c", 1_000)]
 
     def say(view: JobView, now: int) -> Mapping[str, Any]:
         return {"pilots": PilotSet(0, (0,))} if view.job == "a" else {}
 
     result = simulate(ClusterSpec(nodes), jobs, scripted(say), seed=0)
-    lost = [row for row in zip(*result.tasks.values(), strict=True) if "lost" in row]
-    assert len(lost) == 1
+    assert starts(result, 1) == {0: [0, 10_000], 1: [10_000]}, "c does not pass the gated task"
+    assert starts(result, 2) == {0: [14_000]}
+    assert list(result.tasks["outcome"]).count("lost") == 1
     assert result.unfinished == 0
 
 
