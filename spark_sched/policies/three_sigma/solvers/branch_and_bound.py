@@ -144,8 +144,8 @@ def _stack(items: _Items, paid: Floats, count: int, value: float) -> _Stack:
         np.zeros(count + 1, dtype=np.int64),
     )
     # Half of the problem's slack, as in other plans.
-    np.add(items.free, 0.5 * SLACK_SLOTS, stack.left[0])
-    np.add(stack.sure[0], paid, stack.sure[0])
+    stack.left[0] = items.free + 0.5 * SLACK_SLOTS
+    stack.sure[0] += paid
     stack.value[0] = value
     stack.opened[0] = _narrow(items, np.arange(options), _NONE, stack.left[0], stack.open[0])
     return stack
@@ -215,7 +215,7 @@ def _branch(items: _Items, gains: Floats, stack: _Stack, depth: int, count: int,
         total = stack.sure[depth, way] + np.cumsum(most[way])[-1]
         stack.others[depth, way] = total
         bound = min(bound, total)
-        np.minimum(none, total - most[way], none)
+        none = np.minimum(none, total - most[way])
     stack.next[depth] = 0
     stack.tries[depth] = 0
     if bound <= enough:
