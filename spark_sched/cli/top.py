@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,10 @@ import click
 
 from spark_sched.cli.common import echo_json
 from spark_sched.errors import BadInputError
+from spark_sched.plain_text import plain, short
 from spark_sched.terminal import EXIT_INTERRUPTED
+from spark_sched.view import text
+from spark_sched.view.overview import ORDERS, chosen, rows, summary_line
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -26,10 +30,24 @@ _STYLES = {
 }
 
 
+_WIDTH_OF_A_FILE = 200
+# The empty line, the titles, the line about more jobs, and one that a terminal may need.
+_LINES_AROUND = 4
+
+
 @click.command("top")
 @click.argument("url")
 @click.option("--once", is_flag=True, help="Print the table once instead of refreshing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the status document once, as one JSON object.")
+@click.option("--user", metavar="NAME", help="Show this user's jobs alone.")
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(tuple(ORDERS)),
+    default="attention",
+    show_default=True,
+    help="attention: deadlines at risk first, then the longest waits, then what runs.",
+)
 @click.option(
     "--every",
     "every_s",
@@ -39,16 +57,18 @@ _STYLES = {
     metavar="SECONDS",
     help="Time between two refreshes.",
 )
-def command(url: str, once: bool, as_json: bool, every_s: float) -> None:
+def command(url: str, once: bool, as_json: bool, user: str | None, order: str, every_s: float) -> None:
     """Show running jobs, waiting jobs with the reason, and whether the planner is alive.
 
-    URL is the address of the application's Spark UI. The table is refreshed until you press Ctrl-C or the
-    application ends. The UI's view ACLs apply.
+    URL is the address of the application's Spark UI. Each job has one line; a narrow terminal shows fewer
+    columns, and a low one fewer jobs. The table is refreshed until you press Ctrl-C or the application ends.
+    The UI's view ACLs apply.
 
     \b
     Examples:
       spark-sched top http://localhost:4040
       spark-sched top --once localhost:4040
+      spark-sched top --user ana --sort wait localhost:4040
       spark-sched top --json localhost:4040 > status.json
     """
     from rich.console import Console
@@ -58,51 +78,58 @@ def command(url: str, once: bool, as_json: bool, every_s: float) -> None:
     if as_json:
         echo_json(fetch_document(url))
     elif once:
-        Console().print(_table(fetch_status(url)))
+        # Without a terminal a program reads the lines.
+        console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_A_FILE)
+        console.print(_table(fetch_status(url), user, order, console.width, text.MOST_ROWS))
     else:
-        _follow(url, every_s)
+        _follow(url, user, order, every_s)
 
 
-def _follow(url: str, every_s: float) -> None:
+def _follow(url: str, user: str | None, order: str, every_s: float) -> None:
     from rich.live import Live
 
     from spark_sched.view.http import fetch_status
 
     try:
-        with Live(_table(fetch_status(url)), screen=True, auto_refresh=False) as live:
+        with Live(screen=True, auto_refresh=False) as live:
+            console, status = live.console, fetch_status(url)
             while True:
+                live.update(_table(status, user, order, console.width, None, console.height), refresh=True)
                 time.sleep(every_s)
                 try:
                     status = fetch_status(url)
                 except BadInputError:
                     break  # It answered before: the application has ended.
-                live.update(_table(status), refresh=True)
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
     click.echo("the application's UI does not answer any more: the application has probably ended", err=True)
 
 
-def _table(status: Status) -> Group:
+def _table(
+    status: Status, user: str | None, order: str, width: int, most: int | None, height: int | None = None
+) -> Group:
+    """The head and a line for each job: as many as ``most``, or as fit under the head into ``height``."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    from spark_sched.view import text
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in text.COLUMNS:
-        right = column in ("prio", "done", "run", "held", "wait")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
-    jobs, more = text.shown_jobs(status)
-    for job in jobs:
-        table.add_row(
-            *(
-                Text(cell, style=_STYLES.get(job.state, "") if i == 2 else "")
-                for i, cell in enumerate(text.job_row(job, status.now_ms))
-            )
-        )
-    lines = text.head_lines(status)
     alarming = not status.application.scheduling or (status.planner.enabled and not status.planner.alive)
-    head = Text("\n".join(lines), style="red" if alarming else "")
-    rest = [] if more is None else [Text(more)]
-    return Group(head, Text(), table if jobs else Text("no jobs"), *rest)
+    head = Text("\n".join([*text.head_lines(status), summary_line(status)]), style="red" if alarming else "")
+    jobs = chosen(status.jobs, status.now_ms, order, user)
+    if not jobs:
+        nothing = "no jobs" if user is None else f"no jobs of user {plain(short(user))}"
+        return Group(head, Text(), Text(nothing))
+    if most is None:
+        used = sum(max(1, -(-len(line) // width)) for line in head.plain.split("\n"))
+        most = max(1, (height or 0) - used - _LINES_AROUND)
+    columns, cells = rows(jobs[:most], status.now_ms, width)
+    lines = [Text("  ".join(cells[0]).rstrip(), style="bold", no_wrap=True)]
+    for job, row in zip(jobs, cells[1:], strict=False):
+        line = Text(no_wrap=True)
+        for column, cell in zip(columns, row, strict=True):
+            line.append(cell, style=_STYLES.get(job.state, "") if column.title == "state" else "")
+            line.append("  ")
+        line.rstrip()
+        lines.append(line)
+    if len(jobs) > most:
+        lines.append(Text(f"+{len(jobs) - most:,} more"))
+    return Group(head, Text(), *lines)
