@@ -12,45 +12,65 @@ from click.exceptions import NoArgsIsHelpError
 from spark_sched import __version__
 from spark_sched.errors import BadInputError, did_you_mean
 
-# name -> (module, its line in --help). A module has one click command, `command`, or its name follows
-# a colon.
-_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
-    "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
-    "doctor": ("spark_sched.cli.doctor", "Check the installation; name a remedy for each problem."),
-    "demo": ("spark_sched_lab.cli.demo", "Compare stock Spark and spark_sched on a local cluster."),
-    "top": ("spark_sched.cli.top", "Show the jobs of a live application: who runs, who waits, why."),
-    "explain": ("spark_sched.cli.explain", "Tell the story of one job of a live application."),
-    "set": ("spark_sched.cli.steer:set_command", "Change the priority, deadline or isolation of a live job."),
-    "hold": ("spark_sched.cli.steer:hold", "Start no further task of a live job."),
-    "resume": ("spark_sched.cli.steer:resume", "Let a job on hold start tasks again."),
-    "cancel": ("spark_sched.cli.steer:cancel", "Cancel the Spark jobs that run for a live job."),
-    "end": ("spark_sched.cli.steer:end", "End a live job that does not end by itself."),
-    "pause": ("spark_sched.cli.steer:pause", "Release all held slots of an application; hold none."),
-    "unpause": ("spark_sched.cli.steer:unpause", "Let the jobs of an application hold slots again."),
-    "policy": ("spark_sched.cli.steer:policy_command", "Switch a live application to another policy."),
-    "mode": ("spark_sched.cli.steer:mode_command", "Switch a live application on, off or to shadow mode."),
-    "simulate": ("spark_sched_lab.cli.simulate", "Run any policy on any trace, on a virtual clock."),
-    "whatif": ("spark_sched_lab.cli.whatif", "Replay a Spark event log under other policies."),
-    "usage": ("spark_sched_lab.cli.usage", "Charge the executors' slot time to users, classes or jobs."),
-    "energy": ("spark_sched_lab.cli.energy", "Run a command and measure the energy of this host (RAPL)."),
-    "recommend": ("spark_sched_lab.cli.recommend", "Size executors, slots and priorities from event logs."),
-    "bench": ("spark_sched_lab.cli.bench", "Run suites of SparkBench's workloads."),
-    "ab": ("spark_sched_lab.cli.ab", "Compare settings by paired runs, with confidence intervals."),
-    "ec2": ("spark_sched_lab.cli.ec2", "Bring up a cluster on EC2 for A/B tests, and remove it."),
-    "predict": (
-        "spark_sched_lab.cli.predict",
-        "Learn runtimes from history; measure the accuracy of predictions.",
-    ),
-    "reproduce": (
-        "spark_sched_lab.cli.reproduce",
-        "Make a paper's figures and compare them with the paper's values.",
-    ),
-    "trace": (
-        "spark_sched_lab.cli.trace",
-        "Read, generate and measure workloads: traces and Spark event logs.",
-    ),
+# Section of --help -> name -> (module, its line in --help). A module has one click command, `command`, or its
+# name follows a colon.
+_SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Attach": {
+        "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
+        "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
+        "doctor": ("spark_sched.cli.doctor", "Check the installation; name a remedy for each problem."),
+        "demo": ("spark_sched_lab.cli.demo", "Compare stock Spark and spark_sched on a local cluster."),
+    },
+    "Watch a live application": {
+        "top": ("spark_sched.cli.top", "Show the jobs of a live application: who runs, who waits, why."),
+        "explain": ("spark_sched.cli.explain", "Tell the story of one job of a live application."),
+    },
+    "Steer it": {
+        "set": (
+            "spark_sched.cli.steer:set_command",
+            "Change the priority, deadline or isolation of a live job.",
+        ),
+        "hold": ("spark_sched.cli.steer:hold", "Start no further task of a live job."),
+        "resume": ("spark_sched.cli.steer:resume", "Let a job on hold start tasks again."),
+        "cancel": ("spark_sched.cli.steer:cancel", "Cancel the Spark jobs that run for a live job."),
+        "end": ("spark_sched.cli.steer:end", "End a live job that does not end by itself."),
+        "pause": ("spark_sched.cli.steer:pause", "Release all held slots of an application; hold none."),
+        "unpause": ("spark_sched.cli.steer:unpause", "Let the jobs of an application hold slots again."),
+        "policy": ("spark_sched.cli.steer:policy_command", "Switch a live application to another policy."),
+        "mode": (
+            "spark_sched.cli.steer:mode_command",
+            "Switch a live application on, off or to shadow mode.",
+        ),
+    },
+    "Analyse what ran": {
+        "usage": ("spark_sched_lab.cli.usage", "Charge the executors' slot time to users, classes or jobs."),
+        "whatif": ("spark_sched_lab.cli.whatif", "Replay a Spark event log under other policies."),
+        "recommend": (
+            "spark_sched_lab.cli.recommend",
+            "Size executors, slots and priorities from event logs.",
+        ),
+        "predict": (
+            "spark_sched_lab.cli.predict",
+            "Learn runtimes from history; measure the accuracy of predictions.",
+        ),
+        "energy": ("spark_sched_lab.cli.energy", "Run a command and measure the energy of this host (RAPL)."),
+    },
+    "Research": {
+        "simulate": ("spark_sched_lab.cli.simulate", "Run any policy on any trace, on a virtual clock."),
+        "trace": (
+            "spark_sched_lab.cli.trace",
+            "Read, generate and measure workloads: traces and Spark event logs.",
+        ),
+        "bench": ("spark_sched_lab.cli.bench", "Run suites of SparkBench's workloads."),
+        "ab": ("spark_sched_lab.cli.ab", "Compare settings by paired runs, with confidence intervals."),
+        "ec2": ("spark_sched_lab.cli.ec2", "Bring up a cluster on EC2 for A/B tests, and remove it."),
+        "reproduce": (
+            "spark_sched_lab.cli.reproduce",
+            "Make a paper's figures and compare them with the paper's values.",
+        ),
+    },
 }
+_COMMANDS = {name: command for section in _SECTIONS.values() for name, command in section.items()}
 
 
 class Refusal(click.ClickException):
@@ -96,8 +116,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List commands from the table: importing all of them would take a second."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+        width = max(map(len, _COMMANDS))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click's; an unknown option before the command gives one sentence too."""
@@ -144,4 +166,8 @@ def app() -> None:
       spark-sched submit --master 'local[4]' app.py
       spark-sched conf --master 'local-cluster[2,2,1024]' --out sched.conf
       spark-submit --properties-file sched.conf app.py
+
+    \b
+    Completion of commands and options in bash; for zsh and fish write their names in place of bash:
+      eval "$(_SPARK_SCHED_COMPLETE=bash_source spark-sched)"
     """

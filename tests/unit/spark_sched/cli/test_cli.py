@@ -38,6 +38,18 @@ def test_help_names_every_command_and_imports_none_of_them():
     assert "HEAVY []" in done.stdout
     for name in ("conf", "submit", "doctor", "demo"):
         assert f"  {name} " in done.stdout
+    sections = ("Attach:", "Watch a live application:", "Steer it:", "Analyse what ran:", "Research:")
+    assert [line for line in done.stdout.splitlines() if line in sections] == list(sections)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("re", ["resume", "recommend", "reproduce"]), ("top --so", ["--sort"])]
+)
+def test_the_shell_completes_commands_and_options(spark_sched, monkeypatch, typed, expected):
+    monkeypatch.setenv("_SPARK_SCHED_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"spark-sched {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    assert spark_sched().stdout.split() == [f"plain,{each}" for each in expected]
 
 
 @pytest.mark.parametrize("name", ["conf", "submit", "doctor", "demo"])
