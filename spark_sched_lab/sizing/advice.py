@@ -23,6 +23,8 @@ from spark_sched_lab.sizing.statistics import Cpu, Group, Statistics
 #: How sensitive to slow-down a class is, by its name. Classes with other names get the
 #: greatest sensitivity: nothing shows that they tolerate a slow-down.
 _SENSITIVITY = {"slo": SENSITIVITY["production"], "best_effort": SENSITIVITY["gratis"]}
+#: Slots for each one that the log has. Tasks that sleep use no CPU, but memory, disks and what they wait for.
+_MOST_TIMES = 4
 #: From this share of attempts without a CPU time on, the others are not representative.
 _MOST_UNSEEN = 0.1
 
@@ -142,7 +144,13 @@ def _executor_slots(
         cores = shape.cores
     else:
         task_cpus = 1
-        cores = slots_of(shape.cores, use, shape.cores)
+        by_cpu = slots_of(shape.cores, use, shape.cores)
+        cores = min(by_cpu, _MOST_TIMES * shape.cores)
+        if cores < by_cpu:
+            words += (
+                f" ({by_cpu} slots by CPU alone; the log shows what {shape.slots} tasks beside each other "
+                f"cost, so at most {_MOST_TIMES} times as many: repeat this with the log of such a run)"
+            )
     slots = cores // task_cpus
     for name, value, was, reason in (
         ("spark.executor.cores", cores, shape.cores, f"so that {shape.cores} cores serve {slots} slots"),

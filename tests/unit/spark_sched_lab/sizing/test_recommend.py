@@ -115,6 +115,13 @@ def test_slots_of_an_executor_follow_the_cpu_use_of_its_tasks(share, cores, task
     assert (properties["spark.executor.cores"], properties.get("spark.task.cpus")) == (cores, task_cpus)
 
 
+def test_tasks_that_sleep_get_no_more_than_four_times_the_slots_and_the_reason_says_so():
+    found = advised(application([attempt(0, 1_000)], ran={"a": cpu(0.01)}))
+    assert found.properties["spark.executor.cores"] == "16"
+    assert "400 slots by CPU alone" in reasons(found)["spark.executor.cores"]
+    assert "at most 4 times as many" in reasons(found)["spark.executor.cores"]
+
+
 def test_more_cpus_per_task_than_it_used_are_taken_back():
     properties = {**STANDALONE, "spark.task.cpus": "2"}
     found = advised(
