@@ -194,10 +194,10 @@ def main(runs: int, stages: int, seed: int, json_output: bool) -> None:
     document = {"benchmark": "deadlines", "runs": runs, "seed": seed, "rows": rows}
     lines = []
     for row in rows:
-        level = "" if row["isolation"] is None else f", P = {row['isolation']:g}"
+        at_level = "" if row["isolation"] is None else f", P = {row['isolation']:g}"
         attained = row["attained_live"]
         lines.append(
-            f"{row['deadline']}{level}: attained {attained['mean']:.2f}{interval(attained, 2)} live, "
+            f"{row['deadline']}{at_level}: attained {attained['mean']:.2f}{interval(attained, 2)} live, "
             f"{row['attained_simulated']:.2f} simulated; held idle {row['held_idle_live']:.2f} live, "
             f"{row['held_idle_simulated']:.2f} simulated; {row['stages']} stages"
         )

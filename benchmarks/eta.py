@@ -175,9 +175,9 @@ def workload(seed: int, jobs: int) -> list[JobSpec]:
     rng = np.random.default_rng(seed)
     programs = []
     for number in range(12):
-        stages, spread = int(rng.integers(1, 5)), float(rng.uniform(0.1, 0.5))
+        count, spread = int(rng.integers(1, 5)), float(rng.uniform(0.1, 0.5))
         median_ms = 1000.0 * float(np.exp(rng.normal(np.log(10.0), 0.7)))
-        programs.append((f"program-{number}", rng.integers(1, 17, stages), median_ms, spread))
+        programs.append((f"program-{number}", rng.integers(1, 17, count), median_ms, spread))
     share = np.array([1.0 / (n + 1) for n in range(len(programs))])
     share /= share.sum()
     mean_work = sum(p * w.sum() * m for p, (_, w, m, _) in zip(share, programs, strict=True))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -51,7 +52,7 @@ def main(trace_dir: Path, out: Path, json_output: bool) -> None:
     counts = {job: len(events.tasks[job]) for job in jobs}
     arrivals_s = sorted(events.submitted[job] for job in jobs)
     gaps_s = np.diff(arrivals_s)
-    document = {
+    document: dict[str, Any] = {
         "source": "Google clusterdata-2011-2 (CC-BY 4.0), task_events parts 0 to 13 of 500",
         "command": "python benchmarks/fit_google2011.py TRACE_DIR",
         "selection": "jobs submitted after 600 s, in the first half of the window, with a finished task",

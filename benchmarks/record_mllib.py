@@ -170,10 +170,10 @@ def main(out: Path, runs: int, chosen: tuple[str, ...], cores: int) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(document, separators=(",", ":")) + "\n")
     for name, widths in jobs.items():
-        for width, recordings in widths.items():
+        for tasks, recordings in widths.items():
             times = [us / 1000 for stage in recordings[0] for us in stage["tasks_us"]]
             stderr.print(
-                f"{name}, {width}: {len(recordings[0])} stages, {len(times)} tasks of "
+                f"{name}, {tasks}: {len(recordings[0])} stages, {len(times)} tasks of "
                 f"{math.fsum(times) / len(times):.1f} ms on average",
                 highlight=False,
             )

@@ -192,8 +192,8 @@ def main(
                 ):
                     for name in ARMS:
                         rows[name].append(measured(done[name], jobs))
-                    missed = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
-                    stderr.print(f"run {run + 1} of {runs}: deadlines missed: {missed}", highlight=False)
+                    now = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
+                    stderr.print(f"run {run + 1} of {runs}: deadlines missed: {now}", highlight=False)
         for run in range(runs if simulated else len(rows["3sigma"])):
             for name in ARMS:
                 share = simulated_missed(jobs_of(run), name, cores, before) / SLO_JOBS
