@@ -9,6 +9,7 @@ from xdist.scheduler import LoadFileScheduling
 LONGEST_FIRST = (
     "integration/test_chaos.py",
     "integration/test_tpch.py",
+    "integration/test_yarn.py",
     "integration/test_equivalence.py::test_doctests",
     "integration/test_demo.py",
     "integration/test_lines.py",
