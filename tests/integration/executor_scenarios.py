@@ -104,7 +104,9 @@ def dynamic_allocation(spark: SparkSession) -> Result:
         pass
     packed, spread = placements(spark, executors)
     wait_until(lambda: executors() == 0, "idle executors were to leave")
+    scheduler: Any = sc._jsc.sc().taskScheduler()
     return {
+        "has_part": scheduler.allocation().isDefined(),
         "executors_of_pair": {"packed": packed, "with_deadline": spread},
         "tasks": len(rows),
         "background_tasks": len(starts),

@@ -227,6 +227,7 @@ def test_dynamic_allocation_keeps_executors_with_held_slots_and_packing_leaves_o
     scenario: Scenario,
 ) -> None:
     result = scenario("dynamic_allocation")
+    assert result["has_part"] is True
     assert result["executors_of_pair"] == {"packed": 1, "with_deadline": 2}
     nothing_leaked(result)
     assert (result["tasks"], result["background_tasks"]) == (4, 8)

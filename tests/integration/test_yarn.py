@@ -167,3 +167,25 @@ def test_a_job_survives_the_loss_of_a_node_where_it_holds_slots(yarn: Yarn, tmp_
     assert result["held_after_the_loss"] <= 2
     assert result["sums"] == [[0, 2], [1, 4]]
     nothing_leaked(result)
+
+
+def test_dynamic_allocation_on_yarn_keeps_executors_with_held_slots(cluster: YarnCluster, yarn: Yarn) -> None:
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.executorIdleTimeout": "1s",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.maxExecutors": "2",
+        # Idle executors are decommissioned rather than killed.
+        "spark.decommission.enabled": "true",
+        "spark.sched.placement": "pack",
+    }
+    options = ("--executor-cores", "2")
+    result = yarn.submit(cluster, "allocation", "cluster", OLDEST, settings, options)
+    assert result["has_part"] is True
+    assert result["executors_of_pair"] == {"packed": 1, "with_deadline": 2}
+    assert (result["tasks"], result["background_tasks"]) == (4, 8)
+    assert result["held"] > 0
+    assert result["counters"]["executors_kept"] > 0
+    assert result["executors"] == [2, 2]
+    nothing_leaked(result)

@@ -13,6 +13,7 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
+from tests.integration.executor_scenarios import dynamic_allocation
 from tests.integration.line_scenarios import duties_of_a_line
 from tests.integration.scenarios import (
     Result,
@@ -102,6 +103,12 @@ def node_lost(spark: SparkSession, folder: Path) -> Result:
         end.touch()
         holding.join()
     return {**_of_yarn(sc), "sums": sums, "held_after_the_loss": held, "counters": settled(sc)}
+
+
+def allocation(spark: SparkSession, _folder: Path) -> Result:
+    """Executors come and go as jobs need them, and stay while slots are held on them."""
+    done = dynamic_allocation(spark)
+    return {**done, **_of_yarn(spark.sparkContext), "executors": done["executors"]}
 
 
 def _sums_with_a_straggler(sc: SparkContext, end: Path) -> list[tuple[int, int]]:

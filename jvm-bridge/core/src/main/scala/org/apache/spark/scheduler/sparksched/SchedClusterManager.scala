@@ -44,7 +44,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     val ours = scheduler.asInstanceOf[SchedTaskScheduler]
     inner(masterURL) match {
       case InnerMaster.Local(threads, _) => new LocalSchedulerBackend(context.getConf, ours, threads)
-      case InnerMaster.Standalone(urls) => new PlannedStandaloneBackend(ours, context, urls)
+      case InnerMaster.Standalone(urls) => new StandaloneSchedulerBackend(ours, context, urls)
       case cluster: InnerMaster.LocalCluster => localCluster(context, ours, cluster)
       case InnerMaster.Other(url) => stockManager(url).createSchedulerBackend(context, url, scheduler)
     }
@@ -112,7 +112,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     // As for the stock local-cluster: all executors share a host, but reading each other's files would hide fetches.
     context.conf.setIfMissing(config.SHUFFLE_HOST_LOCAL_DISK_READING_ENABLED, false)
     val cluster = LocalSparkCluster(size.workers, size.coresPerWorker, size.memoryPerWorkerMib, context.conf)
-    val backend = new PlannedStandaloneBackend(scheduler, context, cluster.start())
+    val backend = new StandaloneSchedulerBackend(scheduler, context, cluster.start())
     backend.shutdownCallback = (_: StandaloneSchedulerBackend) => cluster.stop()
     backend
   }

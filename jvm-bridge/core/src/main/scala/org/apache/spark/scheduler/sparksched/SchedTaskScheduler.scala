@@ -73,12 +73,17 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
+  override def postStartHook(): Unit = {
+    views.applicationKnown()
+    allocation = PlannedAllocation.enter(context, this)
+    super.postStartHook()
+  }
 
   override def stop(exitCode: Int): Unit = {
     AllSteps(
       () => { revival.stop(); timer.stop() },
       () => timer.join(), // A running look would write into the event log after that is closed.
+      () => allocation.foreach(_.stop()),
       () => sqlOutlook.stop(),
       () => stopPlanner(),
       () => views.detach(),
@@ -321,12 +326,9 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  /** Not called under this object's lock, since the backend takes its own lock. */
-  private[sparksched] def askForExecutors(): Unit = backend match {
-    case ours: PlannedStandaloneBackend if Utils.isDynamicAllocationEnabled(conf) =>
-      ours.askAgain(failOpen("executor", Map.empty[Int, SlotDemand])(synchronized(round.cappedDemands(nowMs))))
-    case _ =>
-  }
+  /** Tells dynamic allocation how many executors the plan needs; it asks the cluster in a thread of its own. */
+  private[sparksched] def askForExecutors(): Unit = allocation.foreach(
+    _.askAgain(failOpen("executor", Map.empty[Int, SlotDemand])(synchronized(round.cappedDemands(nowMs)))))
 
   // ---- jobs --------------------------------------------------------------------------------------------------
 

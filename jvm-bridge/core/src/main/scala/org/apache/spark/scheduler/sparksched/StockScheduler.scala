@@ -30,10 +30,13 @@ private[sparksched] object StockScheduler {
   }
 }
 
-/** A scheduler of ours that keeps the stock one's part. */
+/** A scheduler of ours that keeps the stock one's part, and has a part in dynamic allocation. */
 private[sparksched] abstract class ManagedScheduler(
     context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, stock: Option[StockScheduler])
     extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
+
+  /** The context makes Spark's after it has started this scheduler. */
+  @volatile private[sparksched] var allocation = Option.empty[PlannedAllocation]
 
   /** First the stock one's, before there are executors: in cluster mode YARN gives none until it was told. */
   override def postStartHook(): Unit = {

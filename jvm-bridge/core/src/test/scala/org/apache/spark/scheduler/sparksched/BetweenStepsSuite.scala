@@ -22,7 +22,7 @@ import scala.collection.mutable
  */
 final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
   import BetweenStepsSuite._
-  import PlannedStandaloneBackendSuite.CountingBackend
+  import PlannedAllocationSuite.CountingBackend
 
   private lazy val context = new SparkContext(
     new SparkConf().setMaster("local[1]").setAppName("between").set("spark.ui.enabled", "false")

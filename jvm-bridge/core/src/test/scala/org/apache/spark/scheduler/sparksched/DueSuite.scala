@@ -15,7 +15,7 @@ import schedcore.Settings
 
 /** Slots that become free for somebody are offered, whatever became of timers and of rounds that were asked for. */
 final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
-  import PlannedStandaloneBackendSuite.{CountingBackend, LocalTask}
+  import PlannedAllocationSuite.{CountingBackend, LocalTask}
 
   private lazy val context = new SparkContext(
     new SparkConf().setMaster("local[1]").setAppName("due").set("spark.ui.enabled", "false").set("spark.excludeOnFailure.enabled", "true"))

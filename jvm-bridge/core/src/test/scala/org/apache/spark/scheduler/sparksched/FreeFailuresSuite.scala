@@ -15,7 +15,7 @@ import schedcore.Settings
 /** What the failures of attempts cost that only this scheduler wanted: copies, and attempts that it evicts. */
 final class FreeFailuresSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
   import BetweenStepsSuite.UnrunTask
-  import PlannedStandaloneBackendSuite.CountingBackend
+  import PlannedAllocationSuite.CountingBackend
 
   private lazy val context = new SparkContext(
     new SparkConf().setMaster("local[1]").setAppName("free").set("spark.ui.enabled", "false")

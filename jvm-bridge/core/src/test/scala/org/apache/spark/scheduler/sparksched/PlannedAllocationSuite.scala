@@ -3,19 +3,17 @@ package org.apache.spark.scheduler.sparksched
 import java.util.Properties
 
 import scala.collection.mutable
-import scala.concurrent.Future
 
-import org.apache.spark.{JobArtifactSet, SparkConf, SparkContext, TaskContext}
-import org.apache.spark.deploy.client.StandaloneAppClient
+import org.apache.spark.{ExecutorAllocationClient, JobArtifactSet, SparkConf, SparkContext, TaskContext}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.Settings
 
-/** What a scheduler asks of a standalone cluster: executors of its master, and offers of its slots. */
-final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
-  import PlannedStandaloneBackendSuite._
+/** What a scheduler asks of a cluster: executors, and offers of their slots. */
+final class PlannedAllocationSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
+  import PlannedAllocationSuite._
 
   private lazy val context = new SparkContext(new SparkConf()
     .setMaster("local[1]").setAppName("executors").set("spark.ui.enabled", "false")
@@ -31,57 +29,93 @@ final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfte
   }
 
   /** With an executor of four slots, which idle since the plan lets the only job wait; Spark wants five executors. */
-  private def capped(test: (SchedTaskScheduler, PlannedStandaloneBackend, Master, SchedTaskSetManager) => Unit): Unit = {
+  private def capped(test: (SchedTaskScheduler, Cluster, SchedTaskSetManager) => Unit): Unit = {
     val ours = scheduler
-    val backend = new PlannedStandaloneBackend(ours, context, Array("spark://nowhere:1"))
-    try {
-      val master = new Master(context)
-      backend.client = master
-      ours.initialize(backend)
-      val late = submit(ours, stage = 0, "late", tasks = 9)
-      plan(ours, s"""{"job": "${late.job}", "rank": 0, "priority": 0, "reservation": null, "deferred": true, "start_ms": ${Long.MaxValue}}""")
-      assert(ours.resourceOffers(IndexedSeq(WorkerOffer("e1", "h1", 4)), isAllFreeResources = false).flatten.isEmpty)
-      ours.askForExecutors()
-      backend.doRequestTotalExecutors(Map(context.resourceProfileManager.defaultResourceProfile -> 5))
-      assert(master.asked === Seq(1))
-      test(ours, backend, master, late)
-    } finally context.env.rpcEnv.stop(backend.driverEndpoint)
+    ours.initialize(new CountingBackend)
+    val cluster = new Cluster
+    val allocation = planned(ours, cluster)
+    val late = submit(ours, stage = 0, "late", tasks = 9)
+    plan(ours, s"""{"job": "${late.job}", "rank": 0, "priority": 0, "reservation": null, "deferred": true, "start_ms": ${Long.MaxValue}}""")
+    assert(ours.resourceOffers(IndexedSeq(WorkerOffer("e1", "h1", 4)), isAllFreeResources = false).flatten.isEmpty)
+    ours.askForExecutors()
+    assert(allocation.requestTotalExecutors(Map(0 -> 5), Map(0 -> 2), Map(0 -> Map("h1" -> 2))))
+    assert(cluster.asked === Seq(1))
+    test(ours, cluster, late)
+  }
+
+  private def planned(ours: SchedTaskScheduler, cluster: Cluster) = {
+    val made = new PlannedAllocation(cluster, () => ours.enforcing, ours.isExecutorBusy(_), least = 0, _.run())
+    ours.allocation = Some(made)
+    made
   }
 
   test("a task set that no executor may run gets another executor, whatever idles") {
-    capped { (ours, _, master, late) =>
+    capped { (ours, cluster, late) =>
       ours.unschedulableTaskSetToExpiryTime(late) = Long.MaxValue
       ours.askForExecutors()
-      assert(master.asked === Seq(1, 5))
+      assert(cluster.asked === Seq(1, 5))
     }
   }
 
-  test("what no master heard of is asked for again, and what one granted is not") {
-    capped { (ours, backend, master, late) =>
-      master.leads = false
+  test("what no cluster heard of is asked for again, and what one granted is not") {
+    capped { (ours, cluster, late) =>
+      cluster.grants = false
       plan(ours, "")
       ours.askForExecutors()
       ours.askForExecutors()
-      assert(master.asked === Seq(1, 5, 5))
-      master.leads = true
+      assert(cluster.asked === Seq(1, 5, 5))
+      cluster.grants = true
       ours.askForExecutors()
       ours.askForExecutors()
-      assert(master.asked === Seq(1, 5, 5, 5))
+      assert(cluster.asked === Seq(1, 5, 5, 5))
     }
   }
 
   test("idle slots of executors that are about to go are nobody's") {
-    capped { (ours, _, master, _) =>
+    capped { (ours, cluster, _) =>
       ours.executorDecommission("e1", ExecutorDecommissionInfo("a test", None))
       ours.askForExecutors()
-      assert(master.asked === Seq(1, 5))
+      assert(cluster.asked === Seq(1, 5))
     }
   }
 
   test("Spark's own scheduling wants as many executors as Spark does") {
-    capped { (ours, _, master, _) =>
+    capped { (ours, cluster, _) =>
       ours.failOpen("slot", ())(throw new IllegalStateException("a test"))
-      until(master.asked == Seq(1, 5))
+      until(cluster.asked == Seq(1, 5))
+    }
+  }
+
+  test("a plan changes nothing of where Spark wants executors") {
+    capped { (ours, cluster, _) =>
+      plan(ours, "")
+      ours.askForExecutors()
+      assert(cluster.asked === Seq(1, 5))
+      assert(cluster.askedNear.toSet === Set((Map(0 -> 2), Map(0 -> Map("h1" -> 2)))))
+    }
+  }
+
+  test("an executor that is busy is not decommissioned, and others are") {
+    val cluster = new Cluster
+    val allocation = new PlannedAllocation(cluster, () => true, _ == "busy", least = 0, _.run())
+    val why = ExecutorDecommissionInfo("spark scale down", None)
+    assert(allocation.decommissionExecutors(Array("busy" -> why), adjustTargetNumExecutors = false, triggeredByExecutor = false).isEmpty)
+    assert(cluster.leaving.isEmpty)
+    val left = allocation.decommissionExecutors(
+      Array("busy" -> why, "idle" -> why), adjustTargetNumExecutors = false, triggeredByExecutor = false)
+    assert(left === Seq("idle"))
+    assert(cluster.leaving === Seq("idle"))
+  }
+
+  test("a cluster that cannot be asked is asked again") {
+    capped { (ours, cluster, _) =>
+      plan(ours, "")
+      cluster.fails = true
+      ours.askForExecutors()
+      assert(cluster.asked === Seq(1))
+      cluster.fails = false
+      ours.askForExecutors()
+      assert(cluster.asked === Seq(1, 5))
     }
   }
 
@@ -124,19 +158,36 @@ final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfte
   }
 }
 
-private object PlannedStandaloneBackendSuite {
+private object PlannedAllocationSuite {
 
-  /** Writes down what it is asked for in all. */
-  final class Master(context: SparkContext)
-      extends StandaloneAppClient(context.env.rpcEnv, Array("spark://nowhere:1"), null, null, context.conf) {
-    @volatile var leads = true
-    private val requests = mutable.ArrayBuffer.empty[Int]
-    def asked: Seq[Int] = synchronized(requests.toSeq)
+  /** Writes down what it is asked for in all, and who is to leave. */
+  final class Cluster extends ExecutorAllocationClient {
+    @volatile var grants = true
+    @volatile var fails = false
+    private val requests = mutable.ArrayBuffer.empty[(Int, Map[Int, Int], Map[Int, Map[String, Int]])]
+    val leaving = mutable.ArrayBuffer.empty[String]
+    def asked: Seq[Int] = synchronized(requests.map(_._1).toList)
+    def askedNear: Seq[(Map[Int, Int], Map[Int, Map[String, Int]])] = synchronized(requests.map(r => (r._2, r._3)).toList)
 
-    override def requestTotalExecutors(totals: Map[ResourceProfile, Int]): Future[Boolean] = synchronized {
-      requests += totals.values.sum
-      Future.successful(leads)
+    override def requestTotalExecutors(
+        totals: Map[Int, Int], localTasks: Map[Int, Int], hosts: Map[Int, Map[String, Int]]): Boolean = synchronized {
+      if (fails) throw new IllegalStateException("a test")
+      requests += ((totals.values.sum, localTasks, hosts))
+      grants
     }
+    override def decommissionExecutors(
+        executors: Array[(String, ExecutorDecommissionInfo)], adjustTargetNumExecutors: Boolean,
+        triggeredByExecutor: Boolean): Seq[String] = {
+      leaving ++= executors.map(_._1)
+      executors.map(_._1).toList
+    }
+    override def killExecutors(
+        ids: Seq[String], adjustTargetNumExecutors: Boolean, countFailures: Boolean, force: Boolean): Seq[String] = ids
+    override def requestExecutors(additional: Int): Boolean = grants
+    override def getExecutorIds(): Seq[String] = Nil
+    override def isExecutorActive(id: String): Boolean = true
+    override def decommissionExecutorsOnHost(host: String): Boolean = false
+    override def killExecutorsOnHost(host: String): Boolean = false
   }
 
   final class CountingBackend extends SchedulerBackend {
