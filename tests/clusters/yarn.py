@@ -42,9 +42,8 @@ class YarnCluster:
 
     def application(self, identifier: str) -> dict[str, Any]:
         """What the ResourceManager's REST API says about an application."""
-        with urllib.request.urlopen(
-            f"http://{self.web}/ws/v1/cluster/apps/{identifier}", timeout=60
-        ) as answer:
+        url = f"http://{self.web}/ws/v1/cluster/apps/{identifier}"
+        with urllib.request.urlopen(url, timeout=60) as answer:
             found: dict[str, Any] = json.load(answer)["app"]
         return found
 

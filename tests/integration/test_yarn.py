@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,19 @@ PROGRAM = ROOT / "tests" / "integration" / "yarn_app.py"
 TWO_EXECUTORS = ("--num-executors", "2", "--executor-cores", "2")
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[YarnCluster]:
-    """Of two nodes with three cores each: room for the driver and two executors of two cores, one on each."""
-    try:
-        with yarn_cluster() as running:
-            yield running
-    except BadInputError as error:
-        pytest.skip(str(error))
+def two_nodes() -> Iterator[YarnCluster]:
+    """With three cores each: room for the driver and two executors of two cores, one on each node."""
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(yarn_cluster())
+        except BadInputError as error:
+            pytest.skip(str(error))
+        yield running
+
+
+cluster = pytest.fixture(scope="module")(two_nodes)
+# For a test that stops a node, which does not come back.
+own_cluster = pytest.fixture(two_nodes)
 
 
 class Yarn:
@@ -151,17 +157,18 @@ def test_the_second_attempt_of_an_application_master_attaches_and_leaves_nothing
     assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in first)), first
 
 
-def test_a_job_survives_the_loss_of_a_node_where_it_holds_slots(yarn: Yarn, tmp_path: Path) -> None:
-    # A cluster of its own: a node that was stopped does not come back.
-    with yarn_cluster() as cluster, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(yarn.submit, cluster, "node_lost", "client")
+def test_a_job_survives_the_loss_of_a_node_where_it_holds_slots(
+    own_cluster: YarnCluster, yarn: Yarn, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(yarn.submit, own_cluster, "node_lost", "client")
         nodes = tmp_path / "nodes"
         assert until(lambda: nodes.exists() or running.done())
         if not running.done():
             application, *ports = nodes.read_text().split()
-            master = cluster.application(application)["amHostHttpAddress"].rpartition(":")[2]
+            master = own_cluster.application(application)["amHostHttpAddress"].rpartition(":")[2]
             (lost,) = set(ports) - {master}
-            cluster.stop_node(int(lost))
+            own_cluster.stop_node(int(lost))
         result = running.result()
     assert result["executors"] == 1
     assert result["held_after_the_loss"] <= 2
