@@ -1,0 +1,201 @@
+"""Kubernetes in client and in cluster mode, on the oldest and the newest line of Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sched.attach import build, find_spark
+from spark_sched.attach.compiler import SparkLine, spark_lines
+from spark_sched.config import read_properties
+from spark_sched.errors import BadInputError
+from tests.clusters.kubernetes import KubernetesCluster, Pod, kubernetes_cluster
+from tests.conftest import ROOT, Run
+from tests.environment import QUICK_JAVA
+from tests.integration.processes import until
+from tests.integration.test_lines import environment_of
+from tests.integration.test_reservation import LONG_PAUSES, nothing_leaked
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+OLDEST, *_, NEWEST = spark_lines()
+PROGRAM = ROOT / "tests" / "integration" / "kubernetes_app.py"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[KubernetesCluster]:
+    try:
+        with kubernetes_cluster() as running:
+            yield running
+    except BadInputError as error:
+        pytest.skip(str(error))
+
+
+class Kubernetes:
+    """Gives applications to a cluster."""
+
+    def __init__(self, run: Run, cluster: KubernetesCluster, folder: Path) -> None:
+        self._run = run
+        self._cluster = cluster
+        self._folder = folder
+        self.master = f"k8s://{cluster.url}"
+
+    def submit(
+        self, scenario: str, mode: str, line: SparkLine = NEWEST, settings: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The result of an application with the properties of ``spark-sched conf``, and with these."""
+        there = environment_of(line)
+        file = self._folder / "app.conf"
+        given = {**self.settings(line), **(settings or {})}
+        words = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+        conf = ("spark-sched", "conf", "--master", self.master, *words, "--out", file)
+        made = self._run(*conf, environment=there)
+        assert made.status == 0, made.output
+        return self.submit_with(("--properties-file", str(file)), scenario, mode, line)
+
+    def submit_with(
+        self, options: Sequence[str], scenario: str, mode: str, line: SparkLine = NEWEST
+    ) -> dict[str, Any]:
+        """The result of an application that spark-submit gets with these options.
+
+        Its own result is that of the scenario; ``log`` is what its driver has logged.
+        """
+        program = f"local://{PROGRAM}" if mode == "cluster" else str(PROGRAM)
+        done = self._run(
+            *(_home(line) / "bin" / "spark-submit", *options, "--deploy-mode", mode),
+            *("--num-executors", "2", "--executor-cores", "2", program, scenario, self._folder),
+            environment={**environment_of(line), "PYTHONPATH": _paths(line)},
+        )
+        result = self._folder / "result"
+        if done.status != 0 or not result.is_file():
+            raise AssertionError(f"{done.output[-6000:]}\n{self._cluster.logs()}")
+        found: dict[str, Any] = json.loads(result.read_text())
+        assert (found["attached"], found["master"], found["plugins"]) == (True, self.master, "")
+        # Those of the command line, not those of a file or defaults.
+        assert (found["executors"], found["cores"]) == (2, 4)
+        self._nothing_left(found)
+        drivers = [pod for pod in self.pods(found["application"]) if pod.labels["spark-role"] == "driver"]
+        assert [pod.phase for pod in drivers] == (["Succeeded"] if mode == "cluster" else [])
+        return {**found, "log": self._cluster.log(drivers[0]) if drivers else done.output}
+
+    def pods(self, application: str) -> list[Pod]:
+        """Those that the API has of an application."""
+        return [pod for pod in self._cluster.pods() if pod.labels.get("spark-app-selector") == application]
+
+    def _nothing_left(self, found: dict[str, Any]) -> None:
+        """No pod of an executor is left, and no process of a pod, and no planner."""
+        pods = self.pods(found["application"])
+        assert all(pod.labels["spark-role"] == "driver" for pod in pods), pods
+        assert until(lambda: not self._cluster.processes()), self._cluster.processes()
+        planner = found["counters"]["planner_pid"]
+        assert until(lambda: not Path(f"/proc/{planner}").exists()), planner
+
+    def settings(self, line: SparkLine) -> dict[str, str]:
+        """Of the cluster, and of every application here."""
+        token = self._folder / "token"
+        token.write_text("none")
+        mounted = "spark.kubernetes.authenticate.driver.mounted"
+        return {
+            **dict(setting.split("=", 1) for setting in LONG_PAUSES),
+            "spark.kubernetes.container.image": str(_home(line)),
+            # Of a driver in a pod, with what it would find in its pod.
+            "spark.kubernetes.driver.master": self._cluster.url,
+            f"{mounted}.oauthTokenFile": str(token),
+            f"{mounted}.caCertFile": str(token),
+            "spark.kubernetes.driverEnv.PYTHONPATH": _paths(line),
+            "spark.executorEnv.PYTHONPATH": _paths(line),
+            "spark.driver.memory": "700m",
+            "spark.executor.memory": "600m",
+            "spark.executor.instances": "1",
+            "spark.pyspark.python": sys.executable,
+            "spark.python.daemon.module": "spark_sched_lab.runs.workloads.quick_daemon",
+            "spark.driver.defaultJavaOptions": QUICK_JAVA,
+            "spark.executor.defaultJavaOptions": QUICK_JAVA,
+            "spark.ui.enabled": "false",
+            "spark.ui.liveUpdate.period": "0",
+            "spark.testing.schedInvariants": "true",
+        }
+
+
+def _home(line: SparkLine) -> Path:
+    return Path(environment_of(line).get("SPARK_HOME", find_spark().home))
+
+
+def _paths(line: SparkLine) -> str:
+    """With which programs import the tests, and pyspark of that line."""
+    pyspark = environment_of(line).get("PYTHONPATH")
+    return os.pathsep.join(each for each in (pyspark, str(ROOT)) if each)
+
+
+@pytest.fixture
+def kubernetes(run: Run, cluster: KubernetesCluster, tmp_path: Path) -> Kubernetes:
+    return Kubernetes(run, cluster, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "mode"),
+    [(OLDEST, "cluster"), (NEWEST, "cluster"), (NEWEST, "client")],
+    ids=lambda value: value.name if isinstance(value, SparkLine) else value,
+)
+def test_an_application_on_kubernetes_has_its_executors_and_does_all_that_it_does_elsewhere(
+    kubernetes: Kubernetes, tmp_path: Path, line: SparkLine, mode: str
+) -> None:
+    history = tmp_path / "history.db"
+    learning = {"spark.sched.history.path": str(history), "spark.sched.planner.restartBackoff": "100ms"}
+    result = kubernetes.submit("duties", mode, line, learning)
+    assert result["version"].startswith(f"{line.name}.")
+    assert result["background_tasks"] == 16
+    assert result["intruders"] == 0
+    assert result["sums"] == [[0, 166833], [1, 166167], [2, 166500]]
+    assert result["rows"] == [[k, 200, 10 * k] for k in range(5)]
+    assert result["restarts"] >= 1
+    assert result["counters"]["holds_total"] > 0
+    nothing_leaked(result)
+    with sqlite3.connect(history) as db:
+        names = {name for (name,) in db.execute("SELECT DISTINCT name FROM runs")}
+    assert {"foreground", "summed", "queried"} <= names
+
+
+def test_a_driver_pod_without_a_python_for_the_planner_says_so_once_and_holds_slots(
+    kubernetes: Kubernetes,
+) -> None:
+    """As with properties that were written where Python is at another place than in the image."""
+    elsewhere = {
+        "spark.sched.planner.python": "/nowhere/bin/python3",
+        "spark.sched.planner.package": "/nowhere/spark_sched",
+    }
+    result = kubernetes.submit("isolation", "cluster", settings=elsewhere)
+    assert result["background_tasks"] == 16
+    assert result["intruders"] == 0
+    assert result["counters"]["holds_total"] > 0
+    assert result["counters"]["planner_starts"] == 0
+    assert result["log"].count("No planner runs") == 1
+    nothing_leaked(result)
+
+
+def test_an_operator_attaches_by_configuration_and_a_jar_and_finds_the_planner_in_the_image(
+    kubernetes: Kubernetes,
+) -> None:
+    """An operator starts spark-submit in cluster mode with the master, and all else as options.
+
+    The properties are those of ``conf/kubernetes.conf``.
+    """
+    example = read_properties(ROOT / "conf" / "kubernetes.conf")
+    del example["spark.master"], example["spark.driver.extraClassPath"]
+    settings = {**example, **kubernetes.settings(NEWEST)}
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    result = kubernetes.submit_with(
+        ("--master", kubernetes.master, "--jars", f"local://{build()}", *options), "isolation", "cluster"
+    )
+    assert result["background_tasks"] == 16
+    assert result["intruders"] == 0
+    assert result["counters"]["planner_starts"] == 1
+    assert result["counters"]["plans_accepted"] > 0
+    nothing_leaked(result)
