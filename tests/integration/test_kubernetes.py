@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,41 @@ def test_an_operator_attaches_by_configuration_and_a_jar_and_finds_the_planner_i
     assert result["counters"]["planner_starts"] == 1
     assert result["counters"]["plans_accepted"] > 0
     nothing_leaked(result)
+
+
+def test_executors_that_are_killed_deleted_or_decommissioned_keep_no_holds_and_are_replaced(
+    cluster: KubernetesCluster, kubernetes: Kubernetes, tmp_path: Path
+) -> None:
+    settings = {
+        "spark.decommission.enabled": "true",
+        # Spark asks so often whether a pod is still there of whose end it was not told.
+        "spark.kubernetes.executor.apiPollingInterval": "1s",
+        "spark.kubernetes.executor.missingPodDetectDelta": "5s",
+        # Spark 4.3 takes a killed process for one that ran out of memory, and the next one has one core.
+        "spark.kubernetes.allocation.recoveryMode.enabled": "false",
+    }
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(kubernetes.submit, "executors_lost", "cluster", settings=settings)
+        for how, lose in _LOSSES.items():
+            asked = tmp_path / how
+            assert until(lambda: asked.exists() or running.done())  # noqa: B023 - is called at once
+            if running.done():
+                break
+            (pod,) = [pod for pod in cluster.pods() if pod.labels.get("spark-exec-id") == asked.read_text()]
+            lose(cluster, pod)
+        result = running.result()
+    for how in _LOSSES:
+        assert result[how]["sums"] == [[0, 2], [1, 4]]
+    # Others came in their place.
+    assert len({result[how]["lost"] for how in _LOSSES}) == 3
+    assert all(len(result[how]["executors"]) == 2 for how in _LOSSES)
+    assert result["counters"]["holds_total"] >= 9
+    nothing_leaked(result)
+
+
+_LOSSES: dict[str, Callable[[KubernetesCluster, Pod], None]] = {
+    "killed": lambda _, pod: os.kill(pod.pid, signal.SIGKILL),
+    "deleted": lambda cluster, pod: cluster.delete(pod),
+    # What decommissioning by Spark's images does before the node ends the pod.
+    "decommissioned": lambda _, pod: os.kill(pod.pid, signal.SIGPWR),
+}
