@@ -9,10 +9,11 @@ import click
 from spark_sched.attach import build, find_spark
 from spark_sched.attach.properties import DOORS, Door, attached_properties
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
-from spark_sched.config import format_properties
+from spark_sched.config import check_inner_master, format_properties
 from spark_sched.files import write_whole
 
 _COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properties-file THIS-FILE …"
+_PODS = "Class path and Python are paths of this machine: a driver in a pod needs those of its image."
 _SPARK = "Compiled for Spark {version} at {home} ({source})."
 
 
@@ -64,6 +65,8 @@ def command(
     spark = find_spark()
     attached = attached_properties(master, given, spark, door)
     comment = f"{_COMMENT}\n{_SPARK.format(version=spark.version, home=spark.home, source=spark.source)}"
+    if check_inner_master(master)[1] == "k8s":
+        comment += f"\n{_PODS}"
     if out is not None:
         write_whole(out, format_properties(attached, comment))
     if as_json:

@@ -30,7 +30,7 @@ The plugin `org.apache.spark.scheduler.sparksched.SchedPlugin` in `spark.plugins
 | `local-cluster[executors,cores,memory_mb]` | executor processes on this machine | yes |
 | `spark://host:port[,host:port]` | a standalone cluster | yes |
 | `yarn` | YARN | run on a small cluster ([what](spark-versions.md)); the manager builds Spark's own backend |
-| `k8s://https://host:port` | Kubernetes | **not run**; the manager builds Spark's own backend |
+| `k8s://https://host:port` | Kubernetes | on [local pods](spark-versions.md); Spark's own backend |
 
 `spark-sched conf --master INNER` prints all properties that attach the scheduler.
 

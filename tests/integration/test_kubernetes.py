@@ -194,7 +194,9 @@ def test_an_operator_attaches_by_configuration_and_a_jar_and_finds_the_planner_i
     settings = {**example, **kubernetes.settings(NEWEST)}
     options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     result = kubernetes.submit_with(
-        ("--master", kubernetes.master, "--jars", f"local://{build()}", *options), "isolation", "cluster"
+        ("--master", kubernetes.master, "--jars", f"local://{build(_home(NEWEST))}", *options),
+        "isolation",
+        "cluster",
     )
     assert result["background_tasks"] == 16
     assert result["intruders"] == 0

@@ -91,6 +91,14 @@ def test_conf_says_for_which_spark(spark_sched, tmp_path, monkeypatch):
     assert f"# Compiled for Spark 4.0.1 at {tmp_path} (SPARK_HOME)." in spark_sched("conf").stdout
 
 
+def test_conf_for_kubernetes_says_that_a_pod_has_other_paths(spark_sched):
+    sentence = (
+        "# Class path and Python are paths of this machine: a driver in a pod needs those of its image."
+    )
+    assert sentence in spark_sched("conf", "--master", "k8s://https://host:443").stdout.splitlines()
+    assert sentence not in spark_sched("conf", "--master", "spark://host:7077").stdout
+
+
 def test_conf_out_writes_the_file_and_nothing_else(spark_sched, tmp_path):
     target = tmp_path / "sched.conf"
     assert spark_sched("conf", "--out", str(target)).stdout == ""
