@@ -13,6 +13,7 @@ from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 
 from tests.integration import (
+    executor_scenarios,
     kubernetes_scenarios,
     line_scenarios,
     reservation_scenarios,
@@ -22,7 +23,13 @@ from tests.integration import (
 
 def main() -> None:
     name, folder = sys.argv[1], Path(sys.argv[2])
-    for module in (scenarios, line_scenarios, reservation_scenarios, kubernetes_scenarios):
+    for module in (
+        scenarios,
+        executor_scenarios,
+        line_scenarios,
+        reservation_scenarios,
+        kubernetes_scenarios,
+    ):
         register_pickle_by_value(module)  # executors need not find the tests
     spark = SparkSession.builder.getOrCreate()
     result = getattr(kubernetes_scenarios, name)(spark, folder)

@@ -10,6 +10,7 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
+from tests.integration.executor_scenarios import dynamic_allocation
 from tests.integration.line_scenarios import duties_of_a_line
 from tests.integration.reservation_scenarios import across_barriers
 from tests.integration.scenarios import (
@@ -34,6 +35,12 @@ def duties(spark: SparkSession, _folder: Path) -> Result:
 def isolation(spark: SparkSession, _folder: Path) -> Result:
     """A job keeps its slots between its stages."""
     return {**_of_kubernetes(spark.sparkContext), **across_barriers(spark)}
+
+
+def allocation(spark: SparkSession, _folder: Path) -> Result:
+    """Executors come and go as jobs need them, and stay while slots are held on them."""
+    allocated = dynamic_allocation(spark)
+    return {**_of_kubernetes(spark.sparkContext), **allocated}
 
 
 def executors_lost(spark: SparkSession, folder: Path) -> Result:

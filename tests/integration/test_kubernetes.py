@@ -50,7 +50,12 @@ class Kubernetes:
         self.master = f"k8s://{cluster.url}"
 
     def submit(
-        self, scenario: str, mode: str, line: SparkLine = NEWEST, settings: Mapping[str, str] | None = None
+        self,
+        scenario: str,
+        mode: str,
+        line: SparkLine = NEWEST,
+        settings: Mapping[str, str] | None = None,
+        executors: Sequence[str] = ("--num-executors", "2"),
     ) -> dict[str, Any]:
         """The result of an application with the properties of ``spark-sched conf``, and with these."""
         there = environment_of(line)
@@ -60,10 +65,15 @@ class Kubernetes:
         conf = ("spark-sched", "conf", "--master", self.master, *words, "--out", file)
         made = self._run(*conf, environment=there)
         assert made.status == 0, made.output
-        return self.submit_with(("--properties-file", str(file)), scenario, mode, line)
+        return self.submit_with(("--properties-file", str(file)), scenario, mode, line, executors)
 
     def submit_with(
-        self, options: Sequence[str], scenario: str, mode: str, line: SparkLine = NEWEST
+        self,
+        options: Sequence[str],
+        scenario: str,
+        mode: str,
+        line: SparkLine = NEWEST,
+        executors: Sequence[str] = ("--num-executors", "2"),
     ) -> dict[str, Any]:
         """The result of an application that spark-submit gets with these options.
 
@@ -72,7 +82,7 @@ class Kubernetes:
         program = f"local://{PROGRAM}" if mode == "cluster" else str(PROGRAM)
         done = self._run(
             *(_home(line) / "bin" / "spark-submit", *options, "--deploy-mode", mode),
-            *("--num-executors", "2", "--executor-cores", "2", program, scenario, self._folder),
+            *(*executors, "--executor-cores", "2", program, scenario, self._folder),
             environment={**environment_of(line), "PYTHONPATH": _paths(line)},
         )
         result = self._folder / "result"
@@ -80,8 +90,6 @@ class Kubernetes:
             raise AssertionError(f"{done.output[-6000:]}\n{self._cluster.logs()}")
         found: dict[str, Any] = json.loads(result.read_text())
         assert (found["attached"], found["master"], found["plugins"]) == (True, self.master, "")
-        # Those of the command line, not those of a file or defaults.
-        assert (found["executors"], found["cores"]) == (2, 4)
         self._nothing_left(found)
         drivers = [pod for pod in self.pods(found["application"]) if pod.labels["spark-role"] == "driver"]
         assert [pod.phase for pod in drivers] == (["Succeeded"] if mode == "cluster" else [])
@@ -153,6 +161,8 @@ def test_an_application_on_kubernetes_has_its_executors_and_does_all_that_it_doe
     learning = {"spark.sched.history.path": str(history), "spark.sched.planner.restartBackoff": "100ms"}
     result = kubernetes.submit("duties", mode, line, learning)
     assert result["version"].startswith(f"{line.name}.")
+    # Those of the command line, not those of a file or defaults.
+    assert (result["executors"], result["cores"]) == (2, 4)
     assert result["background_tasks"] == 16
     assert result["intruders"] == 0
     assert result["sums"] == [[0, 166833], [1, 166167], [2, 166500]]
@@ -202,6 +212,24 @@ def test_an_operator_attaches_by_configuration_and_a_jar_and_finds_the_planner_i
     assert result["intruders"] == 0
     assert result["counters"]["planner_starts"] == 1
     assert result["counters"]["plans_accepted"] > 0
+    nothing_leaked(result)
+
+
+def test_dynamic_allocation_on_kubernetes_keeps_executors_with_held_slots(kubernetes: Kubernetes) -> None:
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.executorIdleTimeout": "1s",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.maxExecutors": "2",
+        "spark.sched.placement": "pack",
+    }
+    result = kubernetes.submit("allocation", "cluster", settings=settings, executors=())
+    assert result["executors_of_pair"] == {"packed": 1, "with_deadline": 2}
+    assert (result["tasks"], result["background_tasks"]) == (4, 8)
+    assert result["held"] > 0
+    assert result["counters"]["executors_kept"] > 0
+    assert result["executors"] == [2, 2]
     nothing_leaked(result)
 
 
