@@ -1,4 +1,4 @@
-"""Scenarios of applications that run on Kubernetes; `kubernetes_app` runs one of them."""
+"""Scenarios of applications that run on Kubernetes; `submitted_app` runs one of them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.integration.test_reservation import LONG_PAUSES, nothing_leaked
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 OLDEST, *_, NEWEST = spark_lines()
-PROGRAM = ROOT / "tests" / "integration" / "kubernetes_app.py"
+PROGRAM = ROOT / "tests" / "integration" / "submitted_app.py"
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,8 @@ class Kubernetes:
         program = f"local://{PROGRAM}" if mode == "cluster" else str(PROGRAM)
         done = self._run(
             *(_home(line) / "bin" / "spark-submit", *options, "--deploy-mode", mode),
-            *(*executors, "--executor-cores", "2", program, scenario, self._folder),
+            *(*executors, "--executor-cores", "2"),
+            *(program, "kubernetes_scenarios", scenario, self._folder),
             environment={**environment_of(line), "PYTHONPATH": _paths(line)},
         )
         result = self._folder / "result"
@@ -222,6 +223,8 @@ def test_dynamic_allocation_on_kubernetes_keeps_executors_with_held_slots(kubern
         "spark.dynamicAllocation.executorIdleTimeout": "1s",
         "spark.dynamicAllocation.minExecutors": "0",
         "spark.dynamicAllocation.maxExecutors": "2",
+        # Idle executors are decommissioned rather than killed.
+        "spark.decommission.enabled": "true",
         "spark.sched.placement": "pack",
     }
     result = kubernetes.submit("allocation", "cluster", settings=settings, executors=())

@@ -26,7 +26,7 @@ from tests.integration.test_reservation import LONG_PAUSES, nothing_leaked
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 OLDEST, *_, NEWEST = spark_lines()
-PROGRAM = ROOT / "tests" / "integration" / "yarn_app.py"
+PROGRAM = ROOT / "tests" / "integration" / "submitted_app.py"
 TWO_EXECUTORS = ("--num-executors", "2", "--executor-cores", "2")
 
 
@@ -75,7 +75,8 @@ class Yarn:
         assert made.status == 0, made.output
         done = self._run(
             *(home / "bin" / "spark-submit", "--properties-file", properties),
-            *("--deploy-mode", mode, "--queue", "other", *options, PROGRAM, scenario, self._folder),
+            *("--deploy-mode", mode, "--queue", "other", *options),
+            *(PROGRAM, "yarn_scenarios", scenario, self._folder),
             environment=environment,
         )
         result = self._folder / "result"

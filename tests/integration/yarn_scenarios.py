@@ -1,4 +1,4 @@
-"""Scenarios of applications that YARN runs; `yarn_app` runs one of them."""
+"""Scenarios of applications that YARN runs; `submitted_app` runs one of them."""
 
 from __future__ import annotations
 
