@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from spark_sched_lab.runs.paired.application import ArmApplication, ArmError, St
 LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: Stock Spark's two modes; every other name is a policy of spark_sched.
 STOCK = ("fifo", "fair")
+#: The same beside policies of these names: `local_arms`.
+STOCK_PREFIX = "stock-"
 PLAN_EVERY_MS = 100
 
 
@@ -62,7 +64,39 @@ def arms(
         yield found
 
 
-def warm_up(running: Mapping[str, ArmApplication], jobs: list[StagesJob], limit_s: float = 300.0) -> None:
+@contextlib.contextmanager
+def local_arms(names: tuple[str, ...], cores: int, directory: Path) -> Iterator[dict[str, ArmApplication]]:
+    """Applications by name, each in one process with ``cores`` slots: policies, and ``stock-MODE-…``."""
+    base = {**local_properties(directory), "spark.eventLog.enabled": "false", "spark.driver.memory": "512m"}
+    base["spark.driver.extraJavaOptions"] = LIGHT_JVM
+    master = f"local[{cores}]"
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name in names:
+            if name.startswith(STOCK_PREFIX):
+                mode = name.removeprefix(STOCK_PREFIX).split("-")[0].upper()
+                given = {**base, "spark.master": master, "spark.scheduler.mode": mode}
+            else:
+                more = {
+                    "spark.sched.planner.policy": name,
+                    "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms",
+                }
+                given = dict(attach.conf(master, {**base, **more}))
+            found[name] = ArmApplication(name, given, directory)
+            stack.callback(found[name].kill)
+            found[name].launch()
+        for arm in found.values():
+            arm.wait_ready()
+        yield found
+
+
+def warm_up(
+    running: Mapping[str, ArmApplication],
+    jobs: list[StagesJob],
+    limit_s: float = 300.0,
+    *,
+    stock: Collection[str] = STOCK,
+) -> None:
     """Run the jobs on each application, and again until its planner's plans are in force.
 
     A planner may take minutes to start on a busy machine (compiling its loops the first time), and until then
@@ -73,7 +107,7 @@ def warm_up(running: Mapping[str, ArmApplication], jobs: list[StagesJob], limit_
     for name, arm in running.items():
         began_s = time.monotonic()
         done = run_jobs(name, arm, jobs)
-        while name not in STOCK and not done.counters.get("plans_accepted"):
+        while name not in stock and not done.counters.get("plans_accepted"):
             if time.monotonic() - began_s > limit_s:
                 raise ArmError(f"the planner of {name} made no plan within {limit_s:g} s")
             done = run_jobs(name, arm, jobs)

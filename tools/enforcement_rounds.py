@@ -143,6 +143,7 @@ class Rounds:
         job = self.jobs[step["job"]] = _Job(step["job"], len(self.jobs) + 1, rule, rule)
         self._place(job)
         self.ledger.job_started(job.key, False, job.rule)
+        self.ledger.job_ranked(job.key, job.rank, job.arrival)
 
     def _stage(self, step: Mapping[str, Any]) -> None:
         made = self.sets[step["stage"]] = TaskSet(self, step)
@@ -158,6 +159,7 @@ class Rounds:
         for job in self.jobs.values():
             self._place(job)
             self.ledger.rule_changed(job.key, job.rule, step["now_ms"])
+            self.ledger.job_ranked(job.key, job.rank, job.arrival)
         self.queues.put(() if self.plan is None else self.plan.queue_weights, self.jobs.values())  # type: ignore[arg-type]
         for each in self.sets.values():
             self._put_pilots(each)
@@ -334,7 +336,7 @@ class Rounds:
         return sum(
             n
             for j, e, n, _ in self.ledger.holds()
-            if e == executor and j != asker.key and self.jobs[j].rule.priority >= asker.rule.priority
+            if e == executor and not self.ledger.gives_way(j, asker.key)
         )
 
 

@@ -23,6 +23,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "executor_excluded": ("executor", "now_ms"),
     "executor_removed": ("executor", "now_ms"),
     "job_started": ("job", "marked", "rule"),
+    "job_ranked": ("job", "rank", "arrival"),
     "rule_changed": ("job", "rule", "now_ms"),
     "job_ended": ("job", "now_ms"),
     "stage_started": ("job", "stage", "index", "tasks", "next_tasks", "last", "barrier", "now_ms"),

@@ -152,6 +152,11 @@ class Walk:
         self.jobs.setdefault(key, 0)
         self.do("job_started", job=key, marked=self.rng.random() < 0.5, rule=self._one(self.rules))
 
+    def rank_job(self) -> None:
+        if self.jobs:
+            key = self._one(self.jobs)
+            self.do("job_ranked", job=key, rank=self.rng.randint(0, 2), arrival=int(key[1:]))
+
     def change_rule(self) -> None:
         if self.jobs:
             self.do("rule_changed", job=self._one(self.jobs), rule=self._one(self.rules), now_ms=self.now_ms)
@@ -356,6 +361,7 @@ _SILENT = {
     "pick_copy",
     "next_wake",
     "job_started",
+    "job_ranked",
 }
 _ACTIONS = (
     *[Walk.launch] * 12,
@@ -364,6 +370,7 @@ _ACTIONS = (
     *[Walk.launch_copy] * 3,
     *[Walk.ask] * 1,
     *[Walk.learn] * 2,
+    Walk.rank_job,
     Walk.expire,
     Walk.observe,
     Walk.start_job,
@@ -376,7 +383,7 @@ _ACTIONS = (
     Walk.lose_executor,
 )
 # A hold needs tasks that end, and a pause a stage that does.
-_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_stage] * 4, *_ACTIONS[-10:])
+_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_stage] * 4, *_ACTIONS[-11:])
 
 
 def sequence(rng: random.Random, steps: int, **more: Any) -> Walk:

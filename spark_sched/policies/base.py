@@ -63,6 +63,8 @@ class Capabilities:
             (`Plan.new_jobs_wait`).
         marks: which of the marks ``priority``, ``isolation`` and ``deadline`` it reads; a comparison whose
             arm sets a mark that it does not read is rejected. A policy that reads isolation holds slots.
+        by_spark_job: stages of equal rank get slots in the order of their Spark jobs, as on stock Spark;
+            otherwise in the order of their jobs' arrival (simulator).
         tunes_isolation: it chooses the isolation level of jobs that set none.
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
     """
@@ -77,6 +79,7 @@ class Capabilities:
     pilots: bool = False
     new_jobs_wait: bool = False
     marks: frozenset[str] = frozenset({"priority", "isolation", "deadline"})
+    by_spark_job: bool = False
     tunes_isolation: bool = False
     warm_up: Callable[[], None] = _nothing
 

@@ -212,7 +212,8 @@ class Plan:
     Attributes:
         snapshot: version of the last event that the plan takes into account.
         made_at_ms: the driver's clock; the rules hold until ``made_at_ms + valid_for_ms``.
-        ordered: ranks order jobs of equal priority; otherwise Spark's own FIFO or FAIR order does.
+        ordered: ranks order jobs of equal priority; otherwise arrival does, or Spark's FAIR order within a
+            FAIR pool.
         number: assigned by the sender of the plan, rising from 1.
         new_jobs_wait: until the next plan, jobs that the plan does not contain may take only slots for which
             no job with a start waits.

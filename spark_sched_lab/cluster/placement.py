@@ -229,7 +229,7 @@ class Slots:
     def _may_take(self, job: JobRun, holder: JobRun, now_ms: int) -> bool:
         if holder.priority != job.priority:
             return holder.priority < job.priority
-        if holder is job or holder.rule.pool is None or self.gives_way is None:
+        if holder is job or self.gives_way is None:
             return False
         return self.gives_way(holder, job, now_ms)
 

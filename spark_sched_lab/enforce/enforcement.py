@@ -106,11 +106,13 @@ class WaitingSet(Protocol):
 
 
 class OfferRank(NamedTuple):
-    """Lower is first: by priority, by the turn of the job's queue, then by the job's place in the queue."""
+    """Lower is first: by priority, by the turn of the job's queue, by the job's place in the queue, then by
+    its arrival."""
 
     priority: int
     turn: Turn
     place: int
+    arrival: int
 
 
 class StartGate:
@@ -305,13 +307,13 @@ class Enforcement:
 
     def rank(self, waiting: WaitingSet) -> OfferRank:
         """Its place among the task sets that are offered slots."""
+        job = waiting.job
         if self.gives_spare:
             # Those that may take only spare slots come last, in the order of their arrival.
-            last = waiting.pilots_first or self.start(waiting.job.key) is Start.SPARE
-            return OfferRank(-waiting.job.priority, (float(last), 0, 0), waiting.job.arrival)
-        queue = waiting.job.queue
-        turn = self._turns.of(queue if queue is not None and self._turns.weights else -1)
-        return OfferRank(-waiting.job.priority, turn, waiting.job.rank)
+            last = waiting.pilots_first or self.start(job.key) is Start.SPARE
+            return OfferRank(-job.priority, (float(last), 0, 0), job.arrival, job.arrival)
+        turn = self._turns.of(job.queue if job.queue is not None and self._turns.weights else -1)
+        return OfferRank(-job.priority, turn, job.rank, job.arrival)
 
 
 def by_speed(executors: Iterable[str], slowness: Mapping[str, float]) -> list[list[str]]:

@@ -33,11 +33,12 @@ class PoolUse:
         return fair_order(self.used + more, self.share.weight, self.share.min_share)
 
 
-def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
-    """How many of the holder's ``slots`` FAIR order gives to ``asker``, which took ``taken`` already."""
+def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int | None:
+    """How many of the holder's ``slots`` FAIR order gives to ``asker``, which took ``taken`` already; None
+    where it does not decide."""
     claims = _claims(holder, asker)
     if claims is None:
-        return 0
+        return None
     of, to = claims
     n = 0
     while n < slots and to(taken + n) < of(-n - 1):
@@ -45,11 +46,12 @@ def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
     return n
 
 
-def is_before(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:
-    """Whether FAIR order puts ``a`` before ``b`` if each used ``less`` slots fewer."""
+def is_before(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool | None:
+    """Whether FAIR order puts ``a`` before ``b`` if each used ``less`` slots fewer; None where it does not
+    decide."""
     claims = _claims(a, b)
     if claims is None:
-        return False
+        return None
     x, y = claims
     return x(-less) < y(-less)
 

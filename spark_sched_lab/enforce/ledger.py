@@ -15,6 +15,7 @@ from spark_sched_lab.enforce.barriers import Barriers
 from spark_sched_lab.enforce.idle import UNBOUNDED, IdleLimits
 from spark_sched_lab.enforce.ledger_books import LedgerBooks, LedgerListener
 from spark_sched_lab.enforce.ledger_decisions import Decision
+from spark_sched_lab.enforce.ledger_order import refuses, waits_behind
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
@@ -33,12 +34,13 @@ class Ledger:
     """
 
     __slots__ = (
-        "_attempts", "_barriers", "_books", "_executors", "_jobs", "_limits", "_pauses", "_stages",
-        "counters",
+        "_arrivals", "_attempts", "_barriers", "_books", "_executors", "_jobs", "_limits", "_pauses",
+        "_stages", "counters",
     )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED, seed: int = 0) -> None:
         self._limits = limits
+        self._arrivals = 0
         self._barriers = Barriers(seed)
         self._pauses = LedgerPauses(limits)
         books = self._books = LedgerBooks(listener, self._pauses)
@@ -113,8 +115,16 @@ class Ledger:
             rule: the rule of its reservations.
         """
         if job not in self._jobs:
-            j = self._jobs[job] = LedgerJob(job, marked, rule, self._limits, self._barriers)
+            self._arrivals += 1
+            j = LedgerJob(job, marked, rule, self._arrivals, self._limits, self._barriers)
+            self._jobs[job] = j
             self._books.join_pool(j)
+
+    def job_ranked(self, job: str, rank: int, arrival: int) -> None:
+        """Set the job's place among jobs of equal priority; until then it has rank 0."""
+        j = self._jobs.get(job)
+        if j is not None:
+            j.order.place = (rank, arrival)
 
     def rule_of(self, job: str) -> Rule | None:
         """The job's rule; None where it is unknown."""
@@ -197,6 +207,7 @@ class Ledger:
             p = LedgerStage(
                 stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms
             )
+            j.order.stage_ready(stage, behind=waits_behind(j, self._jobs.values()), now_ms=now_ms)
             self._stages[stage] = p
             j.stages[stage] = p
             ledger_demand.started(j, p, vertex, successors, reads)
@@ -229,6 +240,7 @@ class Ledger:
             return
         j = p.job
         j.stages.pop(stage, None)
+        j.order.stage_over(stage)
         ledger_demand.stopped(j, p, now_ms)
         if j.stages:
             self._books.refresh_demand(j, now_ms)
@@ -249,14 +261,11 @@ class Ledger:
 
     def gives_way(self, holder: str, asker: str) -> bool:
         """Whether ``asker``'s tasks may take slots that ``holder`` holds; both must be known."""
-        return self._jobs[holder].refuses(self._jobs[asker], 1, 0) == 0
+        return refuses(self._jobs[holder], self._jobs[asker], 1, 0) == 0
 
     def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
-        """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now?
-
-        ``already_taken`` of its slots are promised to tasks of this offer round that have not been reported
-        yet.
-        """
+        """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now, beside
+        ``already_taken`` ones that are promised to tasks of this round?"""
         e = self._executors.get(executor)
         if e is None or e.held == 0:
             return True
@@ -287,7 +296,7 @@ class Ledger:
         if e is not None:
             self._books.use(e, j, slots, now_ms)
             e.free -= slots
-            self._books.drop_what_does_not_fit(e, now_ms)
+            self._books.drop_what_does_not_fit(e, now_ms, j)
         if len(j.stages) > 1 and not p.waits():
             j.refresh_deadline(now_ms)
         if j.held > 0:
@@ -317,6 +326,7 @@ class Ledger:
             if a.copy:
                 self.counters.copies_won += 1
         # 2. Hold or release them.
+        j.order.look(now_ms)
         active = p.key in self._stages
         completed = success and not was_done and active
         if completed and j.may_hold and not p.is_last():
@@ -392,15 +402,7 @@ class Ledger:
 
     def expire(self, now_ms: int) -> bool:
         """Release expired holds. Returns whether there were any, so that the caller offers slots again."""
-        freed = False
-        for j in self._jobs.values():
-            if j.held > 0 and j.deadline_ms <= now_ms:
-                if j.pause.open and j.deadline_ms < j.pause.end_ms:
-                    self._books.release_unaffordable(j, now_ms)
-                else:
-                    self.counters.holds_expired += j.held
-                    self._books.release_all_of(j, "expired", now_ms)
-                freed = True
+        freed = self._books.expire_deadlines(now_ms)
         return self._books.expire_budget(now_ms) or freed
 
     def next_wake_ms(self, now_ms: int) -> int | None:

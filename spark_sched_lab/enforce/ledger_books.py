@@ -9,6 +9,7 @@ from typing import Protocol
 
 from spark_sched_lab.enforce import ledger_demand, ledger_fit
 from spark_sched_lab.enforce.fair_shares import PoolUse
+from spark_sched_lab.enforce.ledger_order import outranks, protects
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import (
     LedgerAttempt,
@@ -157,13 +158,13 @@ class LedgerBooks:
         self.unhold(e, j, reason, now_ms)
         self.offer_to_pre_reservers(e.id, now_ms)
 
-    def drop_what_does_not_fit(self, e: LedgerExecutor, now_ms: int) -> None:
-        """A task of a higher rank took the slot: the hold with the lowest claim is dropped, among equals the
-        latest."""
+    def drop_what_does_not_fit(self, e: LedgerExecutor, now_ms: int, by: LedgerJob | None = None) -> None:
+        """A task of another job, ``by`` where it is known, took a held slot: of the holds that it may take
+        the one with the lowest claim is dropped, among equal claims the latest."""
         while e.held > max(e.free, 0):
             loser: LedgerJob | None = None
-            for j in e.held_by:
-                if loser is None or not j.outranks(loser, less=1):
+            for j in [h for h in e.held_by if by is None or not protects(h, by)] or e.held_by:
+                if loser is None or not outranks(j, loser, less=1):
                     loser = j
             assert loser is not None, f"executor {e.id} holds {e.held} slots for no job"
             self.unhold(e, loser, "overridden", now_ms)
@@ -199,12 +200,26 @@ class LedgerBooks:
                 for _ in range(over):
                     self._give_back(self.executors[name], j, "trimmed", now_ms)
 
+    def expire_deadlines(self, now_ms: int) -> bool:
+        """Drop the holds whose deadline is over. Returns whether there were any."""
+        freed = False
+        for j in self.jobs.values():
+            if j.held > 0 and j.deadline_ms <= now_ms:
+                if j.pause.open and j.deadline_ms < j.pause.end_ms:
+                    self.release_unaffordable(j, now_ms)
+                else:
+                    self.counters.holds_expired += j.held
+                    self.release_all_of(j, "expired", now_ms)
+                freed = True
+        return freed
+
     def expire_budget(self, now_ms: int) -> bool:
-        """Drop the holds of the lowest priority first, among equals those of the latest job to start."""
+        """Drop the holds of the lowest priority first, among equals those of the job that comes last."""
         freed = False
         while self.pauses.budget_end_ms(now_ms) <= now_ms:
             idle = [j for j in self.jobs.values() if j.pause.open and j.held > 0]
-            self.release_unaffordable(min(reversed(idle), key=lambda j: j.rule.priority), now_ms)
+            last = min(idle, key=lambda j: (j.rule.priority, *(-n for n in j.order.place)))
+            self.release_unaffordable(last, now_ms)
             freed = True
         return freed
 
@@ -222,7 +237,7 @@ class LedgerBooks:
             return
         best: LedgerJob | None = None
         for j in self.jobs.values():
-            if (best is None or j.outranks(best)) and self._wanted_on(j, e, now_ms) > 0:
+            if (best is None or outranks(j, best)) and self._wanted_on(j, e, now_ms) > 0:
                 best = j
         if best is not None:
             self._take_idle(best, e, now_ms)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched_lab.enforce.barriers import Barriers, JobBarriers
-from spark_sched_lab.enforce.fair_shares import PoolUse, ceded, is_before
+from spark_sched_lab.enforce.fair_shares import PoolUse
 from spark_sched_lab.enforce.idle import IdleLimits
 from spark_sched_lab.enforce.ledger_demand import JobDemand, due_by_ms, owners
+from spark_sched_lab.enforce.ledger_order import JobOrder, refuses
 from spark_sched_lab.enforce.ledger_pauses import JobPause
 from spark_sched_lab.enforce.rule import Rule
 
@@ -60,7 +61,7 @@ class LedgerExecutor:
         """
         if asker is None:
             return self.held
-        return sum(holder.refuses(asker, n, taken) for holder, n in self.held_by.items())
+        return sum(refuses(holder, asker, n, taken) for holder, n in self.held_by.items())
 
 
 @dataclass(slots=True)
@@ -84,12 +85,15 @@ class LedgerJob:
     """One job's rule, its active stages and its slots."""
 
     __slots__ = (
-        "barriers", "busy", "deadline_ms", "demand", "ended", "held", "held_time", "key", "marked", "pause",
-        "pool", "rule", "running", "stages",
+        "barriers", "busy", "deadline_ms", "demand", "ended", "held", "held_time", "key", "marked", "order",
+        "pause", "pool", "rule", "running", "stages",
     )  # fmt: skip
 
-    def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits, barriers: Barriers) -> None:
+    def __init__(
+        self, key: str, marked: bool, rule: Rule, arrival: int, limits: IdleLimits, barriers: Barriers
+    ) -> None:
         self.key = key
+        self.order = JobOrder(arrival)
         self.marked = marked
         self.rule = rule
         self.ended = False
@@ -107,22 +111,6 @@ class LedgerJob:
     @property
     def may_hold(self) -> bool:
         return not self.ended and self.rule.isolation > 0.0
-
-    def refuses(self, asker: LedgerJob, slots: int, taken: int) -> int:
-        """How many of the ``slots`` that it holds ``asker`` cannot take, if ``taken`` are already promised to
-        ``asker`` (Algorithm 1, line 19)."""
-        if asker is self:
-            return 0
-        if self.rule.priority != asker.rule.priority:
-            return slots if self.rule.priority > asker.rule.priority else 0
-        return slots - ceded(self, asker, slots, taken)
-
-    def outranks(self, other: LedgerJob, less: int = 0) -> bool:
-        """Whether its claim to a slot comes before that of ``other``, if the pool of each used ``less`` slots
-        fewer."""
-        if self.rule.priority != other.rule.priority:
-            return self.rule.priority > other.rule.priority
-        return is_before(self, other, less)
 
     def refresh_deadline(self, now_ms: int) -> None:
         """All holds of a job share one deadline: the latest of those that its stages have of their own."""
@@ -222,6 +210,7 @@ class LedgerStage:
 
     def launched(self, now_ms: int) -> None:
         """An attempt that is no copy; it is among the stage's attempts."""
+        self.job.order.launched(self.key, now_ms)
         self.last_launch_ms = now_ms
         self.barrier.open_tasks = len(self.attempts)
 

@@ -36,7 +36,8 @@ class Rule:
     Marks and plans replace single figures of it.
 
     Attributes:
-        priority: higher wins; a reservation refuses tasks of lower and of equal priority.
+        priority: higher wins; a reservation refuses tasks of lower priority, and of equal priority those of
+            jobs that come later.
         isolation: P in [0, 1], the probability that a stage ends before its reservations expire; 0 holds
             nothing.
         pre_reserve_threshold: R in [0, 1], the finished fraction past which slots released by others are

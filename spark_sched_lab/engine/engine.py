@@ -97,7 +97,7 @@ class Simulation:
         slots = self._slots = Slots(cluster, rng)
         emitted = EmittedEvents(planner.predictor, observer, cluster)
         recorder = self._recorder = Recorder(slots.nodes.names)
-        waiting = WaitingStages()
+        waiting = WaitingStages(planner.policy.capabilities.by_spark_job)
         gates = Gates(waiting)
         queues = QueueTurns()
         starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies

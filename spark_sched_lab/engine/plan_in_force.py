@@ -62,6 +62,8 @@ class Plans:
             jobs.newcomers.reserve = change.plan_every_ms > 0
         if change.policy is not None:
             self.planner.take(change.policy)
+            self.waiting.by_spark_job = change.policy.capabilities.by_spark_job
+            self.waiting.unsorted = True
             self._again_ms = None
             jobs.since_plan.new.update(jobs.active)  # It knows none.
         if change.reserves is jobs.rules.paused:

@@ -18,7 +18,7 @@ from spark_sched_lab.engine.workload import JobSpec, StageSpec
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
 
-SortKey: TypeAlias = tuple[int, int, int, int, int]
+SortKey: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -126,13 +126,14 @@ class StageRun:
         self.gate: PilotGate | None = None  # once a plan named pilots
         self.running: dict[int, Attempt] = {}
         self.queued = False
-        self.sort_key: SortKey = (0, 0, 0, 0, 0)
+        self.sort_key: SortKey = (0, 0, 0, 0, 0, 0)
         self.view: StageView | None = None
 
-    def refresh_key(self) -> None:
+    def refresh_key(self, by_spark_job: bool) -> None:
         job = self.job
         queue = -1 if job.queue is None else job.queue
-        self.sort_key = (-job.priority, queue, job.rank, self.edges.part, self.index)
+        arrival = 0 if by_spark_job else job.arrival
+        self.sort_key = (-job.priority, queue, job.rank, arrival, self.edges.part, self.index)
 
     # ---- as enforcement sees it ----
 

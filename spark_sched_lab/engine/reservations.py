@@ -73,10 +73,12 @@ class Reservations:
         if job.key in self._known:
             assert self._ledger is not None
             self._ledger.rule_changed(job.key, job.rule, now_ms)
+            self._ledger.job_ranked(job.key, job.rank, job.arrival)
         elif job.rule.isolation > 0.0:
             ledger = self._ledger or self._begin(now_ms)
             self._known.add(job.key)
             ledger.job_started(job.key, job.spec.marked, job.rule)
+            ledger.job_ranked(job.key, job.rank, job.arrival)
             for stage in job.stages.values():
                 self._stage(ledger, stage, now_ms)
 
@@ -206,8 +208,11 @@ class Reservations:
     def _gives_way(self, holder: JobRun, asker: JobRun, now_ms: int) -> bool:
         ledger = self._ledger
         assert ledger is not None, "somebody holds slots and there is no ledger"
-        known = asker.key in self._known
-        return ledger.gives_way(holder.key, asker.key if known else self._stand_in(ledger, asker, now_ms))
+        if asker.key in self._known:
+            return ledger.gives_way(holder.key, asker.key)
+        stand_in = self._stand_in(ledger, asker, now_ms)
+        ledger.job_ranked(stand_in, asker.rank, asker.arrival)  # which matters only while it asks
+        return ledger.gives_way(holder.key, stand_in)
 
     def _stand_in(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
         priority, pool = job.priority, job.rule.pool

@@ -16,10 +16,12 @@ class WaitingStages:
 
     Attributes:
         order: the stages, first one first.
+        by_spark_job: Spark jobs count in place of jobs, as on stock Spark (`Capabilities.by_spark_job`).
         unsorted: priorities or ranks changed since the last `sort`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, by_spark_job: bool) -> None:
+        self.by_spark_job = by_spark_job
         self.order: list[StageRun] = []
         self.unsorted = False
 
@@ -28,7 +30,7 @@ class WaitingStages:
         on hold is not added."""
         if not stage.queued and not stage.job.terms.on_hold:
             stage.queued = True
-            stage.refresh_key()
+            stage.refresh_key(self.by_spark_job)
             insort(self.order, stage, key=_sort_key)
 
     def remove(self, stage: StageRun) -> None:
@@ -43,7 +45,7 @@ class WaitingStages:
         if self.unsorted:
             self.unsorted = False
             for stage in self.order:
-                stage.refresh_key()
+                stage.refresh_key(self.by_spark_job)
             self.order.sort(key=_sort_key)
 
     def levels(self) -> list[dict[int, list[StageRun]]]:
@@ -62,11 +64,10 @@ class WaitingStages:
     def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
         """The stages that may take a slot if none is open: their job holds one, or a holder gives way."""
         lowest = min(job.priority for job in slots.holders)
-        fair = any(job.rule.pool is not None for job in slots.holders)
         found = []
         for stage in self.order:
             job = stage.job
-            if job.priority < lowest or (job.priority == lowest and not fair):
+            if job.priority < lowest:
                 break
             if job.priority > lowest or (job not in slots.holders and slots.may_override(job, now_ms)):
                 found.append(stage)

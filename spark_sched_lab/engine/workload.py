@@ -37,7 +37,8 @@ class StageSpec:
         memory: average memory of each task, in the unit of the nodes' memory (processor sharing only);
             empty: none.
         part: stages of one part were submitted as one (Spark: the Spark job). Where neither priority nor the
-            plan decides, parts get slots in the order of their submission, as in Spark's FIFO mode.
+            plan decides, parts of one job get slots in the order of their submission; under a policy that
+            plays stock Spark those of all jobs do, as in Spark's FIFO mode.
         near: by task, the names of nodes that have its input; no names: any node is as good. Empty: so it is
             for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only.
         near_wait_ms: how long the stage waits for them (``spark.locality.wait``).

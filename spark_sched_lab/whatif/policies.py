@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class StockFifo(FifoPolicy):
     """Spark's FIFO mode: the Spark job that was submitted first gets slots first."""
 
     name = "stock FIFO"
+    capabilities = replace(FifoPolicy.capabilities, by_spark_job=True)
     ordered = False
 
 
@@ -48,7 +49,7 @@ class StockFair:
     """
 
     name = "stock FAIR"
-    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES)
+    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES, by_spark_job=True)
 
     def __init__(
         self,

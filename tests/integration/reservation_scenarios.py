@@ -167,6 +167,127 @@ def priorities(spark: SparkSession) -> Result:
     }
 
 
+def equals(spark: SparkSession) -> Result:
+    """Of three jobs of priority 5 the first becomes wide while the second holds slots; the third waits."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    starts: dict[str, list[float]] = {}
+
+    def first(go: Path) -> None:
+        with spark_sched.job(spark, "first", priority=5, copies="never"):
+            sc.parallelize(range(1), 1).map(sleeper_after(go, lambda _: 0.0)).collect()
+            rows = sc.parallelize(range(3), 3).map(sleeper(lambda _: 0.3)).collect()
+            starts["first"] = [start for _, start, _ in rows]
+
+    def second(end: Path) -> None:
+        with spark_sched.job(spark, "second", priority=5, copies="never"):
+            sc.parallelize(range(4), 4).map(straggling(end)).collect()
+
+    def third() -> None:
+        with spark_sched.job(spark, "third", priority=5, copies="never"):
+            rows = sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect()
+            starts["third"] = [start for _, start, _ in rows]
+
+    with release() as go, release() as end:
+        threads = [
+            InheritableThread(target=first, args=(go,)),
+            InheritableThread(target=second, args=(end,)),
+            InheritableThread(target=third),
+        ]
+        threads[0].start()
+        wait_until(lambda: running_tasks(sc) == 1, "the first job's task was to run")
+        threads[1].start()
+        wait_until(lambda: counters(sc)["slots_held_now"] == 2, "the second job was to hold two slots")
+        threads[2].start()
+        wait_until(lambda: waits(spark, "third", 4), "the third job was to come")
+        before = counters(sc)["holds_overridden"]
+        go.touch()
+        wait_until(lambda: "first" in starts, "the first job was to go on while the second one's task runs")
+        taken = counters(sc)["holds_overridden"] - before
+        wait_until(lambda: counters(sc)["slots_held_now"] >= 2, "the second job was to have its slots back")
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {"taken": taken, "starts": starts, "counters": settled(sc)}
+
+
+def waited(spark: SparkSession) -> Result:
+    """The second of three equal jobs waits for the first one; its held slots then go to the third one."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    ended: list[str] = []
+
+    def run(name: str, priority: int, tasks: int, body: Callable[[int], tuple[int, float, float]]) -> None:
+        with spark_sched.job(spark, name, priority=priority, copies="never"):
+            sc.parallelize(range(tasks), tasks).map(body).collect()
+        ended.append(name)
+
+    with release() as go, release() as end:
+        idle = sleeper(lambda _: 0.0)
+        jobs = {
+            "first": (5, 4, sleeper_after(go, lambda _: 0.0)),
+            "second": (5, 4, straggling(end)),
+            "lower": (1, 2, idle),
+            "third": (5, 2, idle),
+        }
+        threads = {name: InheritableThread(target=run, args=(name, *given)) for name, given in jobs.items()}
+        threads["first"].start()
+        wait_until(lambda: running_tasks(sc) == 4, "the first job was to have all slots")
+        threads["second"].start()
+        wait_until(lambda: waits(spark, "second", 4), "the second job was to wait")
+        # The three short tasks of the second job may take ten times as long as it waits.
+        come = time.monotonic()
+        wait_until(lambda: time.monotonic() - come >= 3.0, "it was to wait for long")
+        go.touch()
+        wait_until(lambda: counters(sc)["slots_held_now"] == 3, "the second job was to hold three slots")
+        threads["lower"].start()
+        wait_until(lambda: waits(spark, "lower", 2), "the job of lower priority was to wait")
+        threads["third"].start()
+        wait_until(lambda: "third" in ended, "the third job was to run on the held slots")
+        lower_waits = waits(spark, "lower", 2)
+        end.touch()
+        for thread in threads.values():
+            thread.join()
+    return {"lower_waits": lower_waits, "ended": ended, "counters": settled(sc)}
+
+
+def by_arrival(spark: SparkSession) -> Result:
+    """A job's second action is there when tasks of a later job, but of an earlier Spark job, free slots."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    second_action = threading.Event()
+    mine: list[float] = []
+    later: list[float] = []
+
+    def loop(come: Path) -> None:
+        with spark_sched.job(spark, "loop", priority=0):
+            sc.parallelize(range(4), 4).map(sleeper_after(come, lambda _: 0.0)).collect()
+            all_told(sc)  # of the end of its stage
+            second_action.set()
+            mine.extend(row[1] for row in sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect())
+
+    def other(again: Path) -> None:
+        rows = sc.parallelize(range(12), 12).map(sleeper_after(again, lambda _: 0.0)).collect()
+        later.extend(sorted(row[1] for row in rows))
+
+    with release() as come, release() as again:
+        threads = [
+            InheritableThread(target=loop, args=(come,)),
+            InheritableThread(target=other, args=(again,)),
+        ]
+        threads[0].start()
+        wait_until(lambda: running_tasks(sc) == 4, "the first action was to have all slots")
+        threads[1].start()
+        wait_until(lambda: active_stages(sc) == 2, "the later job was to come")
+        come.touch()
+        second_action.wait()
+        wait_until(lambda: active_stages(sc) == 2, "the second action was to come")
+        again.touch()
+        for thread in threads:
+            thread.join()
+    return {"mine": mine, "later": later, "counters": settled(sc)}
+
+
 def expiry(spark: SparkSession) -> Result:
     """A reservation that may last for one second, beside a longer task, on a quiet local master."""
     warm_up(spark.sparkContext, 4)

@@ -88,6 +88,30 @@ def test_equal_and_lower_priorities_wait_and_a_higher_one_takes_held_slots(scena
     assert result["counters"]["offers_refused"] > 0
 
 
+@on(LOCAL, *LONG_PAUSES)
+def test_of_equal_jobs_an_earlier_one_takes_held_slots_and_a_later_one_waits(scenario: Scenario) -> None:
+    result = scenario("equals")
+    nothing_leaked(result)
+    assert result["taken"] >= 2
+    assert max(result["starts"]["first"]) < min(result["starts"]["third"])
+
+
+@on(LOCAL, *LONG_PAUSES)
+def test_a_job_that_waited_for_an_equal_lends_held_slots_to_equals_only(scenario: Scenario) -> None:
+    result = scenario("waited")
+    nothing_leaked(result)
+    assert result["ended"][:2] == ["first", "third"]
+    assert result["lower_waits"]
+
+
+@on(LOCAL)
+def test_an_earlier_job_is_first_in_its_later_actions_too(scenario: Scenario) -> None:
+    result = scenario("by_arrival")
+    nothing_leaked(result)
+    # Four tasks of the later job came in between, at the barrier; the others follow.
+    assert max(result["mine"]) < result["later"][4]
+
+
 @on(LOCAL, "spark.sched.reservation.maxHold=1s")
 def test_offers_are_revived_as_soon_as_a_reservation_expires(scenario: Scenario) -> None:
     result = scenario("expiry")

@@ -1,7 +1,8 @@
 """Algorithm 1 of "Speculative Slot Reservation", transcribed from the paper, beside the ledger.
 
 Chains of stages run on slots that other jobs' tasks leave one by one. The golden files bind the Scala ledger
-to the Python one.
+to the Python one. Among jobs of equal priority the one that came first counts as higher
+(`docs/adr/0040-order-among-equals.md`).
 """
 
 from __future__ import annotations
@@ -91,7 +92,12 @@ class Paper:
     def may_allocate(self, job: str, priority: int, slot: int) -> bool:
         """TRYALLOCATETASK; a job's own reservations are for its own tasks."""
         holder = self.reserved.get(slot)
-        return holder is None or holder == job or self.jobs[holder].priority < priority  # 19
+        if holder is None or holder == job:
+            return True
+        if self.jobs[holder].priority == priority:
+            order = list(self.jobs)
+            return order.index(job) < order.index(holder)
+        return self.jobs[holder].priority < priority  # 19
 
 
 class _Silent:

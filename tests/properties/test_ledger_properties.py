@@ -164,6 +164,8 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "stage": KEYS,
     "slots": st.integers(0, 3),
     "free": st.integers(0, 3),
+    "rank": INDEX,
+    "arrival": INDEX,
     "marked": st.booleans(),
     "rule": st.sampled_from(sorted(RULES)),
     "index": INDEX,

@@ -15,7 +15,7 @@ from spark_sched.state import JobView, Snapshot
 
 
 class ReservationPolicy(RankingPolicy):
-    """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).
+    """Jobs by priority, then in the order of their arrival, or in FAIR mode in Spark's order of pools.
 
     A job's isolation level P is its own mark, else the configured one if its priority is at least
     ``spark.sched.reservation.minPriority``, else 0; at 0 it holds nothing. The rule carries the forecast of

@@ -10,7 +10,7 @@ from spark_sched.state import Snapshot
 
 
 class PriorityPolicy(RankingPolicy):
-    """Jobs by priority, then in Spark's own order, as under ``reservation``, but no job holds a slot."""
+    """Jobs by priority, then by arrival or FAIR order, as under ``reservation``, but no job holds a slot."""
 
     name = "priority"
     capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS, marks=frozenset({"priority"}))

@@ -45,12 +45,12 @@ object Verdict {
   case object WasEvicted extends Verdict(false, "evicted")
 }
 
-/** Lower is first: priority, whether it is the turn of the job's queue, then the job's place in that. */
-final case class OfferRank(priority: Int, turn: QueueTurn, place: Int)
+/** Lower is first: priority, whether it is the turn of the job's queue, the job's place in that, then its arrival. */
+final case class OfferRank(priority: Int, turn: QueueTurn, place: Int, arrival: Int)
 
 object OfferRank {
   /** Of task sets that are nobody's. */
-  val Nobodys: OfferRank = OfferRank(0, QueueTurn.NoQueue, 0)
+  val Nobodys: OfferRank = OfferRank(0, QueueTurn.NoQueue, 0, 0)
 }
 
 /**
@@ -174,10 +174,10 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
 
   def rank(set: WaitingSet): OfferRank =
     // Task sets that may only take spare slots come last, by arrival.
-    if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival)
+    if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival, set.jobArrival)
     else {
       val queue = if (turns.isEmpty) None else plans.queue(set.job).filter(_ < turns.size)
-      OfferRank(-set.jobPriority, queue.fold(QueueTurn.NoQueue)(turns), plans.rank(set.job))
+      OfferRank(-set.jobPriority, queue.fold(QueueTurn.NoQueue)(turns), plans.rank(set.job), set.jobArrival)
     }
 
   private def comesLast(set: WaitingSet): Boolean = start(set.job) == Start.Spare || set.pilotsFirst

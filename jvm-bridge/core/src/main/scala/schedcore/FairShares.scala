@@ -28,22 +28,22 @@ private[schedcore] final class PoolUse(var share: PoolShare) {
 
 /**
  * Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I): a hold has the standing of its pool, and a
- * held slot counts as one that the pool uses. Jobs without a pool rank equally.
+ * held slot counts as one that the pool uses. It does not decide between jobs without a pool, or of one FIFO pool.
  *
  * `spark_sched_lab/enforce/fair_shares.py` has the same.
  */
 private[schedcore] object FairShares {
 
-  /** How many of `slots` that `holder` holds FAIR order would give to `asker`, which took `taken` already. */
-  def ceded(holder: LedgerJob, asker: LedgerJob, slots: Int, taken: Int): Int = claims(holder, asker).fold(0) { case (of, to) =>
+  /** How many of `slots` that `holder` holds FAIR order would give to `asker`, which took `taken` already; None: it does not decide. */
+  def ceded(holder: LedgerJob, asker: LedgerJob, slots: Int, taken: Int): Option[Int] = claims(holder, asker).map { case (of, to) =>
     var n = 0
     while (n < slots && to(taken + n).isBefore(of(-n - 1))) n += 1
     n
   }
 
-  /** Whether FAIR order puts `a` before `b`, if each used `less` slots fewer. */
-  def isBefore(a: LedgerJob, b: LedgerJob, less: Int = 0): Boolean =
-    claims(a, b).exists { case (x, y) => x(-less).isBefore(y(-less)) }
+  /** Whether FAIR order puts `a` before `b`, if each used `less` slots fewer; None: it does not decide. */
+  def isBefore(a: LedgerJob, b: LedgerJob, less: Int = 0): Option[Boolean] =
+    claims(a, b).map { case (x, y) => x(-less).isBefore(y(-less)) }
 
   /** What is compared: pools, or the jobs of a fair one. Each is a place in FAIR order by the slots that it would use more. */
   private def claims(a: LedgerJob, b: LedgerJob): Option[(Int => Standing, Int => Standing)] = (for (x <- a.pool; y <- b.pool) yield (x, y)).collect {

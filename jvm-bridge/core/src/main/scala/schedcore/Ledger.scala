@@ -30,6 +30,7 @@ trait LedgerListener {
 final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, seed: Long = 0) {
   import Ledger._
 
+  private var arrivals = 0
   private val pauses = new LedgerPauses(idle)
   private val barriers = new Barriers(seed)
   private val books = new LedgerBooks(listener, pauses)
@@ -100,9 +101,21 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
     if (!jobs.contains(job)) {
-      jobs(job) = new LedgerJob(job, marked, rule, idle, barriers)
+      arrivals += 1
+      jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers)
       books.joinPool(jobs(job))
     }
+
+  /**
+   * Sets the job's place among jobs of equal priority: lower is first, and of equal ranks the earlier arrival. Until then it has
+   * rank 0 and arrived when it started.
+   */
+  def jobRanked(job: String, rank: Int, arrival: Int): Unit = jobs.get(job).foreach { j =>
+    if (j.order.place.rank != rank || j.order.place.arrival != arrival) j.order.place = JobPlace(rank, arrival)
+  }
+
+  /** Whether `a` comes before `b` if both are of equal priority and no pool decides. */
+  def isBefore(a: String, b: String): Boolean = jobs.get(a).exists(x => jobs.get(b).exists(y => x.order.place.isBefore(y.order.place)))
 
   def ruleOf(job: String): Option[Rule] = jobs.get(job).map(_.rule)
 
@@ -157,6 +170,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       val p = new LedgerStage(
         stage, j, index, tasks, new Following(nextTasks, nextAtMost, last, writes), restartable && !barrier, nowMs,
         slotsPerTask, profile, killMs)
+      j.order.stageReady(stage, LedgerOrder.waitsBehind(j, jobs.valuesIterator), nowMs)
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors, reads)
@@ -190,6 +204,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def stageEnded(stage: String, nowMs: Long): Unit = stages.remove(stage).foreach { p =>
     val j = p.job
     j.stages -= stage
+    j.order.stageOver(stage)
     LedgerDemand.stopped(j, p, nowMs)
     if (j.stages.isEmpty) {
       if (p.isLast) books.releaseAllOf(j, "released", nowMs)
@@ -233,7 +248,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     val free = offered.map(e => math.max(e.free, 0)).sum
     val refused = offered.map(_.refusedTo(asker)).sum
     if (free < slots || free - refused >= slots) Set.empty
-    else jobs.valuesIterator.filter(j => j.held > 0 && asker.forall(j.refuses(_, 1, 0) > 0)).map(_.key).toSet
+    else jobs.valuesIterator.filter(j => j.held > 0 && asker.forall(LedgerOrder.refuses(j, _, 1, 0) > 0)).map(_.key).toSet
   }
 
   /** The job releases all slots that it holds. */
@@ -259,7 +274,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       at.foreach { e =>
         books.use(e, j, slots, nowMs)
         e.free -= slots
-        books.dropWhatDoesNotFit(e, nowMs)
+        books.dropWhatDoesNotFit(e, nowMs, Some(j))
       }
       if (j.stages.size > 1 && !p.waits) j.refreshDeadline(nowMs)
       if (j.held > 0) books.trim(j, nowMs)
@@ -279,6 +294,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       executors.get(a.executor).foreach(_.free += a.slots)
       val wasDone = p.done(a.index)
       if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
+      j.order.look(nowMs)
       val active = stages.contains(p.key)
       val completed = success && !wasDone && active
       if (completed && j.mayHold && !p.isLast) {

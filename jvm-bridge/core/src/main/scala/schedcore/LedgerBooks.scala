@@ -137,10 +137,14 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     offerToPreReservers(e.id, nowMs)
   }
 
-  /** A task with a higher claim took the slot: the hold with the lowest claim is dropped, the latest one among equals. */
-  def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long): Unit = while (e.held > math.max(e.free, 0)) {
+  /**
+   * A task of another job, `by` where it is known, took a held slot: of the holds that it may take the one with the lowest claim
+   * is dropped, the latest one among equal claims.
+   */
+  def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long, by: Option[LedgerJob] = None): Unit = while (e.held > math.max(e.free, 0)) {
     var loser: LedgerJob = null
-    e.heldBy.keysIterator.foreach(j => if (loser == null || !j.outranks(loser, less = 1)) loser = j)
+    val open = e.heldBy.keysIterator.filterNot(j => by.exists(LedgerOrder.protects(j, _)))
+    (if (open.hasNext) open else e.heldBy.keysIterator).foreach(j => if (loser == null || !LedgerOrder.outranks(j, loser, less = 1)) loser = j)
     unhold(e, loser, "overridden", nowMs)
     loser.demand.overridden += 1
     counters.holdsOverridden += 1
@@ -171,19 +175,22 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     }
   }
 
-  /** Drops holds of the lowest priority first, among equals those of the job that started last. */
+  /** Drops holds of the lowest priority first, among equals those of the job that comes last. */
   def expireBudget(nowMs: Long): Boolean = {
     var any = false
     while (pauses.budgetEndMs(nowMs) <= nowMs) {
       var loser: LedgerJob = null
       jobs.valuesIterator.foreach { j =>
-        if (j.pause.isOpen && j.held > 0 && (loser == null || j.rule.priority <= loser.rule.priority)) loser = j
+        if (j.pause.isOpen && j.held > 0 && (loser == null || goesFirst(j, loser))) loser = j
       }
       releaseUnaffordable(loser, nowMs)
       any = true
     }
     any
   }
+
+  private def goesFirst(a: LedgerJob, b: LedgerJob): Boolean =
+    if (a.rule.priority != b.rule.priority) a.rule.priority < b.rule.priority else b.order.place.isBefore(a.order.place)
 
   def releaseUnaffordable(j: LedgerJob, nowMs: Long): Unit = {
     j.pause.endMs = nowMs
@@ -197,7 +204,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   def offerToPreReservers(executor: String, nowMs: Long): Unit = executors.get(executor).foreach { e =>
     var best: LedgerJob = null
     jobs.valuesIterator.foreach { j =>
-      if ((best == null || j.outranks(best)) && wantedOn(j, e, nowMs) > 0) best = j
+      if ((best == null || LedgerOrder.outranks(j, best)) && wantedOn(j, e, nowMs) > 0) best = j
     }
     if (best != null) takeIdle(best, e, nowMs)
   }

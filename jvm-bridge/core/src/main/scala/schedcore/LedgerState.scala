@@ -37,7 +37,7 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int, val
    */
   def refusedTo(asker: Option[LedgerJob], taken: Int = 0): Int = {
     var refused = 0
-    heldBy.foreach { case (holder, n) => refused += asker.fold(n)(holder.refuses(_, n, taken)) }
+    heldBy.foreach { case (holder, n) => refused += asker.fold(n)(LedgerOrder.refuses(holder, _, n, taken)) }
     refused
   }
 }
@@ -59,7 +59,9 @@ private[schedcore] final class HeldTime {
 }
 
 /** One job's rule, its active stages and its slots. */
-private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits, all: Barriers) {
+private[schedcore] final class LedgerJob(
+    val key: String, val marked: Boolean, var rule: Rule, arrival: Int, limits: IdleLimits, all: Barriers) {
+  val order = new JobOrder(arrival)
   var ended = false
   val stages = mutable.LinkedHashMap.empty[String, LedgerStage]
   var held = 0
@@ -73,16 +75,6 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   val barriers = new Barriers.OfJob(all)
 
   def mayHold: Boolean = !ended && rule.isolation > 0.0
-
-  /** How many of the `slots` that it holds `asker` cannot take, if `taken` are promised to `asker` (Algorithm 1, line 19). */
-  def refuses(asker: LedgerJob, slots: Int, taken: Int): Int =
-    if (asker eq this) 0
-    else if (rule.priority != asker.rule.priority) { if (rule.priority > asker.rule.priority) slots else 0 }
-    else slots - FairShares.ceded(this, asker, slots, taken)
-
-  /** Whether its claim to a slot comes before that of `other`, if the pool of each used `less` slots fewer. */
-  def outranks(other: LedgerJob, less: Int = 0): Boolean =
-    if (rule.priority != other.rule.priority) rule.priority > other.rule.priority else FairShares.isBefore(this, other, less)
 
   /** All holds of a job share one deadline: the latest of those that its stages have of their own. */
   def refreshDeadline(nowMs: Long): Unit = if (stages.nonEmpty) {
@@ -180,6 +172,7 @@ private[schedcore] final class LedgerStage(
 
   /** An attempt that is no copy; it is among the stage's attempts. */
   def launched(nowMs: Long): Unit = {
+    job.order.launched(key, nowMs)
     lastLaunchMs = nowMs
     barrier.openTasks = attempts.count
   }

@@ -85,7 +85,7 @@ final case class PlanNotes(
     forecasts: Map[String, EndForecast] = Map.empty)
 
 /**
- * @param ordered ranks order jobs of equal priority; otherwise Spark's FIFO or FAIR order stands within a priority
+ * @param ordered ranks order jobs of equal priority; otherwise arrival does, or Spark's FAIR order within a FAIR pool
  * @param newJobsWait until the next plan, jobs that this one does not know may take only slots that nobody with a start waits for
  * @param queueWeights a slot goes to the queue with the fewest running tasks over its weight, and there by rank
  * @param slowness a task's time on an executor over its time on an average one; absent: 1

@@ -12,7 +12,7 @@ final case class CopyAge(minTaskMs: Long, minSlowdown: Double)
  * What holds for one job's reservations: the configuration's defaults, overlaid by the job's own marks and then by
  * the newest valid plan. Immutable; a new plan replaces the rule as a whole.
  *
- * @param priority higher wins; a reservation refuses tasks of lower and of equal priority
+ * @param priority higher wins; a reservation refuses tasks of lower priority, and of equal priority those of jobs that come later
  * @param isolation P, the probability that a stage ends before its reservations expire; 0 holds nothing
  * @param preReserveThreshold R, the finished fraction past which slots released by other jobs are taken
  * @param shape alpha expected before tasks of the stage finished

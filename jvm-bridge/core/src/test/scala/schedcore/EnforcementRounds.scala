@@ -61,6 +61,7 @@ final class EnforcementRounds(patienceMs: Long) {
         val own = EnforcementRounds.Base.copy(priority = int("priority"), isolation = step.required("isolation").asDouble)
         jobs(text("job")) = Job(own, jobs.size + 1)
         ledger.jobStarted(text("job"), marked = false, ruleOf(text("job")))
+        ledger.jobRanked(text("job"), plans.rank(text("job")), jobs(text("job")).arrival)
       case "stage" =>
         val set = new Tasks(step)
         sets(set.stage) = set
@@ -88,7 +89,10 @@ final class EnforcementRounds(patienceMs: Long) {
   private def putPlan(json: JsonNode, nowMs: Long): Unit = {
     val plan = if (json.isNull) None else Plan.parse(json.toString).fold(r => throw new AssertionError(r.sentence), Some(_))
     plans.put(plan)
-    jobs.keysIterator.foreach(job => ledger.ruleChanged(job, ruleOf(job), nowMs))
+    jobs.foreach { case (job, known) =>
+      ledger.ruleChanged(job, ruleOf(job), nowMs)
+      ledger.jobRanked(job, plans.rank(job), known.arrival)
+    }
     sets.valuesIterator.foreach(putPilots)
     if (!json.isNull) json.required("jobs").elements().asScala.map(_.required("job").asText).filter(plans.forJob(_).exists(_.evict))
       .foreach { job =>
@@ -146,7 +150,7 @@ final class EnforcementRounds(patienceMs: Long) {
 
   private def pass(nowMs: Long): Unit = {
     val inOrder = sets.values.toSeq.map(set => enforcement.rank(set) -> set)
-      .sortBy { case (r, _) => (r.priority, r.turn, r.place) }.map(_._2)
+      .sortBy { case (r, _) => (r.priority, r.turn, r.place, r.arrival) }.map(_._2)
     inOrder.foreach { set =>
       if (!set.waitsAsGang || fits(set)) offers(set).foreach { case (executor, slots) => offer(set, executor, slots, nowMs) }
     }

@@ -75,7 +75,7 @@ final class EnforcementSuite extends AnyFunSuite {
     val (late, later, begun) = (new Waiting("late", 1, 1), new Waiting("later", 1, 2), new Waiting("begun", 1, 3))
     round.begin(Iterator.empty, 0)
     round.beginSpare(Iterator(0 -> 4), Seq(late, later, begun))
-    val order = Seq(later, begun, late).sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place) }
+    val order = Seq(later, begun, late).sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place, r.arrival) }
     assert(order === Seq(begun, late, later))
   }
 
@@ -90,7 +90,7 @@ final class EnforcementSuite extends AnyFunSuite {
     round.begin(Iterator.empty, 0)
     assert(round.planned(fresh) === Verdict.StartsLater && round.spareWanted)
     round.beginSpare(Iterator(0 -> 4), all)
-    assert(all.sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place) } === Seq(fresh, begun, late))
+    assert(all.sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place, r.arrival) } === Seq(fresh, begun, late))
     // One of four slots is wanted by the job that has begun, two by the new one.
     assert(round.planned(fresh) === Verdict.LeftOver && round.planned(late) === Verdict.LeftOver)
     round.launched(late)

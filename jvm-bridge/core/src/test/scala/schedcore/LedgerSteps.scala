@@ -33,6 +33,7 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
       case "executor_excluded" => ledger.executorExcluded(text("executor"), now)
       case "executor_removed" => ledger.executorRemoved(text("executor"), now)
       case "job_started" => ledger.jobStarted(text("job"), flag("marked"), rule)
+      case "job_ranked" => ledger.jobRanked(text("job"), int("rank"), int("arrival"))
       case "rule_changed" => ledger.ruleChanged(text("job"), rule, now)
       case "job_ended" => ledger.jobEnded(text("job"), now)
       case "stage_started" =>

@@ -129,6 +129,7 @@ private[sparksched] final class Registry(
     ledger.jobStarted(mark.key, mark.marked, rule(mark, plans, None, mayHold = true))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
+    ledger.jobRanked(mark.key, plans.rank(mark.key), arrivals)
     stories.submitted(mark.key, nowMs)
     classes.begun(mark)
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
@@ -351,6 +352,7 @@ private[sparksched] final class Registry(
   private def applyRule(j: RegisteredJob, plans: PlanBook, nowMs: Long): Unit = {
     val mayHold = j.closing.isEmpty && !orders.isOnHold(j.mark.key)
     ledger.ruleChanged(j.mark.key, rule(j.mark, plans, j.pool, mayHold), nowMs)
+    ledger.jobRanked(j.mark.key, plans.rank(j.mark.key), j.arrival)
   }
 
   private def rule(mark: JobMark, plans: PlanBook, pool: Option[PoolShare], mayHold: Boolean): Rule = Overlay.inForce(

@@ -109,12 +109,18 @@ private[sparksched] final class StatusSource(
     val found = registry.jobFacts(nowMs)(stageFacts)
     val forecasts = plans.forecasts
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
-    val holders = mutable.HashMap.empty[(Int, Option[String]), Seq[String]]
+    val holders = mutable.HashMap.empty[(Int, Option[String], Int), Seq[String]]
+    lazy val holding = found.filter(_.heldSlots > 0)
     def heldUpBy(job: JobFacts): Seq[String] = {
       def ask = ledger.heldUpBy(job.mark.key, 1).toList.map(key => names.getOrElse(key, key)).sorted
-      // Holds refuse all jobs of one priority and one pool alike, but for those that hold some themselves.
+      // Holds refuse all jobs of one priority and one pool alike that come after the same holders, but for those that hold some
+      // themselves.
       val pool = ledger.ruleOf(job.mark.key).flatMap(_.pool).map(_.name)
-      if (job.heldSlots > 0) ask else holders.getOrElseUpdate((job.priority, pool), ask)
+      if (job.heldSlots > 0) ask
+      else {
+        val before = holding.count(h => h.priority == job.priority && ledger.isBefore(h.mark.key, job.mark.key))
+        holders.getOrElseUpdate((job.priority, pool, before), ask)
+      }
     }
     val starts = found.map { job =>
       job -> (if (plans.starts.active && scheduler.enforcing) plans.starts.peek(job.mark.key, nowMs) else Start.Now)
