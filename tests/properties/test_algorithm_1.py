@@ -2,7 +2,7 @@
 
 Chains of stages run on slots that other jobs' tasks leave one by one. The golden files bind the Scala ledger
 to the Python one. Among jobs of equal priority the one that came first counts as higher
-(`docs/adr/0040-order-among-equals.md`).
+(`docs/adr/0038-order-among-equals.md`).
 """
 
 from __future__ import annotations

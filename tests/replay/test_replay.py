@@ -31,7 +31,7 @@ def errors(document: dict[str, Any]) -> list[float]:
 def test_nine_of_ten_jobs_of_a_contended_cluster_end_near_what_was_recorded(
     scheduler: str, near: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The logs are older than ADR 40. Then equal jobs got slots in the order of their Spark jobs, and refused
+    # The logs are older than ADR 38. Then equal jobs got slots in the order of their Spark jobs, and refused
     # each other held slots in both directions, which no replay does any more: marked equals end earlier.
     share = 0.85 if scheduler == "reserved" else 0.9
     before = replace(ReservationPolicy.capabilities, by_spark_job=True)

@@ -1,4 +1,4 @@
-"""Jobs of equal priority: who goes first, and whose held slots are whose (ADR 40)."""
+"""Jobs of equal priority: who goes first, and whose held slots are whose (ADR 38)."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ private object JobOrder {
  * Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
  *
  * By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
- * (`docs/adr/0040-order-among-equals.md`). `spark_sched_lab/enforce/ledger_order.py` has the same.
+ * (`docs/adr/0038-order-among-equals.md`). `spark_sched_lab/enforce/ledger_order.py` has the same.
  */
 private[schedcore] object LedgerOrder {
 

@@ -12,7 +12,7 @@ import scala.collection.mutable.ArrayBuffer
  * Among jobs of equal priority Spark's order of the pools stands, whatever the planner's policy: their weights and
  * minimum shares are the administrator's. A plan orders the jobs of one pool. Where it does not, the first job in a FIFO pool is the
  * one that arrived first, not the one with the oldest Spark job: with Spark's order, jobs of several actions would take turns, and
- * all would end late (`docs/adr/0040-order-among-equals.md`).
+ * all would end late (`docs/adr/0038-order-among-equals.md`).
  *
  * @param enforcing whether anything but Spark's own order applies
  * @param only the task sets to give at all; None: all
