@@ -5,13 +5,11 @@ The logs in ``logs`` are of seeds 1 and 2 of ``tests/replay/record.py``, all tha
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched_lab.whatif import Question, answer, read_log
 
 LOGS = Path(__file__).parent / "logs"
@@ -29,19 +27,14 @@ def errors(document: dict[str, Any]) -> list[float]:
     ("scheduler", "near"), [("stock-fifo", 0.05), ("stock-fair", 0.10), ("reserved", 0.05)]
 )
 def test_nine_of_ten_jobs_of_a_contended_cluster_end_near_what_was_recorded(
-    scheduler: str, near: float, monkeypatch: pytest.MonkeyPatch
+    scheduler: str, near: float
 ) -> None:
-    # The logs are older than ADR 38. Then equal jobs got slots in the order of their Spark jobs, and refused
-    # each other held slots in both directions, which no replay does any more: marked equals end earlier.
-    share = 0.85 if scheduler == "reserved" else 0.9
-    before = replace(ReservationPolicy.capabilities, by_spark_job=True)
-    monkeypatch.setattr(ReservationPolicy, "capabilities", before)
     logs = sorted(LOGS.glob(f"{scheduler}-*.zstd"))
     assert len(logs) == 2
     documents = [replay(log) for log in logs]
     found = [error for document in documents for error in errors(document)]
     assert len(found) == 34
-    assert sum(error <= near for error in found) / len(found) >= share
+    assert sum(error <= near for error in found) / len(found) >= 0.9
     assert all(document["arms"][0]["unfinished"] == 0 for document in documents)
 
 
