@@ -5,7 +5,7 @@
 
 A figure is a row of a table whose rows have commands (README.md, benchmarks/README.md), another table, or the
 text of a section. ``figures.toml`` has a fingerprint of its numbers. Its date and version are those of the
-commit since which its page has these numbers, or the earlier date that it states and the last commit of that
+commit since which its page has these numbers, or the date that it states and the last commit up to that
 day. Numbers that are not committed yet have today's date and the version that is checked out.
 """
 
@@ -160,7 +160,7 @@ def current(root: Path) -> dict[tuple[str, str], Figure]:
 
 
 def differences(root: Path) -> list[str]:
-    """One sentence for each figure whose numbers are not those that are recorded."""
+    """One sentence for each figure whose numbers or stated date are not those that are recorded."""
     records, _ = recorded(root)
     now = current(root)
     remedy = f"if they were measured, run `{REGENERATE}`"
@@ -169,6 +169,8 @@ def differences(root: Path) -> list[str]:
         figure = now.pop(key, None)
         if figure is None:
             sentences.append(f"{record} of {record.date} is no longer on its page: run `{REGENERATE}`")
+        elif figure.date not in ("", record.date):
+            sentences.append(f"{record} states {figure.date}, and {record.date} is recorded: {remedy}")
         elif figure.numbers != record.numbers:
             sentences.append(
                 f"{record} has other numbers than those of {record.date} (version {record.version}, see "
@@ -210,7 +212,7 @@ def _dated(root: Path, figures: list[Figure]) -> Iterator[Figure]:
         since |= dict.fromkeys(open_ones, (date, commit[:8]))
     for figure in figures:
         date, version = since[figure.numbers]
-        if figure.date and figure.date < date:
+        if figure.date not in ("", date):
             date = figure.date
             version = _git(root, "rev-list", "-1", f"--before={date}T23:59:59Z", "HEAD")[:8]
         yield replace(figure, date=date, version=version)
@@ -229,7 +231,7 @@ def record(root: Path) -> None:
         new = [
             figure
             for figure, old in zip(figures, kept, strict=True)
-            if old.numbers != figure.numbers or not old.version
+            if (old.numbers, old.date) != (figure.numbers, figure.date or old.date) or not old.version
         ]
         dated = {figure.name: figure for figure in _dated(root, new)} if new else {}
         for old in kept:
@@ -252,7 +254,7 @@ def dates_page(root: Path) -> str:
         "",
         f"`{REGENERATE}` writes this page. A figure is a row of a table, the n-th table of a",
         "section, or the text of a section. Date and version are those of the commit that put its numbers on",
-        "the page. If the page states an earlier date, the version is the last commit of that day.",
+        "the page. If the page states another date, the version is the last commit up to that day.",
         "",
         "`python tools/figures.py` prints whether the inputs of a command have changed since that version.",
         "Moved files count as changed.",

@@ -286,6 +286,14 @@ def test_a_cheap_value_that_is_changed_on_its_page_and_recorded_is_seen(copied) 
     assert "0.262; 0.307" in sentence
 
 
+def test_a_date_that_is_changed_by_hand_is_seen(copied) -> None:
+    replace_in(copied / "README.md", "(8 runs of 10 deadlines, 2026-11-22)", "(8 runs of 10 deadlines)")
+    assert len(figures.differences(copied)) == 2  # The row has another name.
+    replace_in(copied / "benchmarks/README.md", "--losses 60` (2026-11-27)", "--losses 60` (2026-11-28)")
+    [sentence] = [each for each in figures.differences(copied) if "executor_losses.py" in each]
+    assert "states 2026-11-28, and 2026-11-27 is recorded" in sentence
+
+
 def test_a_new_figure_needs_a_record_and_a_removed_one_has_none(copied) -> None:
     page = copied / "docs/results/ab.md"
     page.write_text(
