@@ -135,6 +135,21 @@ def slots_held_in_replays() -> Iterator[str]:
     yield f"{held[1]} 34.0 and {arms[1]['copies']} of 1 for seed 2"
 
 
+def ends_forecast_in_recorded_runs() -> Iterator[str]:
+    eta = benchmark("eta")
+    eta.recorded(scores := eta.Scores(), sorted((ROOT / "tests/replay/logs").glob("*.zstd")))
+    for moment, row in (
+        ("submission", "at submission, while the job waits"),
+        ("first task", "at the first task"),
+        ("random moment", "the latest one at a random moment of the job's life"),
+    ):
+        corrected, plain = (
+            eta.coverage(scores.below[arm, "recorded", moment]) for arm in ("corrected", "uncorrected")
+        )
+        inside = f"{100 * corrected['inside']:.1f} % ({100 * plain['inside']:.1f})"
+        yield f"| {row} | {inside} of {corrected['forecasts']} |"
+
+
 def evictions_of_most_and_least_recent_tasks() -> Iterator[str]:
     tasks, servers = workload("W-A-generated", 1), thesis_servers("SC2", memory=False)
     mrs, lrs = (
@@ -185,6 +200,7 @@ CHECKS: dict[Callable[[], Iterator[str]], str] = {
     replays_of_the_recorded_logs: "docs/results/whatif.md",
     share_of_recorded_jobs_near: "README.md",
     slots_held_in_replays: "docs/results/whatif.md",
+    ends_forecast_in_recorded_runs: "docs/results/prediction.md",
     evictions_of_most_and_least_recent_tasks: "docs/results/evictions.md",
     rules_beside_the_optimum: "docs/results/evictions.md",
     paths_of_data_centres: "docs/results/energy.md",
