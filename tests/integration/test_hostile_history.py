@@ -32,12 +32,11 @@ MOST_FIELD = 40_000
 STARTED_MS = 1_700_000_000_000
 
 
-def drawn(number: int) -> list[str]:
+def drawn() -> list[str]:
     """Hostile names, the same ones each time."""
     found: list[str] = ["".join(PARTS), *PARTS]
 
     @settings(
-        max_examples=number,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
@@ -51,7 +50,7 @@ def drawn(number: int) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
-HOSTILE = drawn(150)
+HOSTILE = drawn()
 
 
 def job(name: str, at_ms: Any = 1000) -> dict[str, Any]:
