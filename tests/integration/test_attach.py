@@ -255,7 +255,7 @@ def test_doctor_says_that_its_job_did_not_end(run):
 
 def test_every_ready_properties_file_attaches_and_is_valid(root):
     files = sorted((root / "conf").glob("*.conf"))
-    assert {path.stem for path in files} == {"local", "local-cluster", "standalone"}
+    assert {path.stem for path in files} == {"kubernetes", "local", "local-cluster", "standalone"}
     for path in files:
         properties = read_properties(path)
         master = properties.pop("spark.master")
