@@ -282,9 +282,10 @@ def time_limit(spark: SparkSession) -> Result:
             is_told()
         finally:
             end.touch()
-            for thread in (holder, *threads):
-                if thread.ident is not None:
-                    thread.join()
+            holder.join()
+    # The slots are held for the job until its block ends.
+    for thread in threads:
+        thread.join()
     return {"told": told, "ended": ended, "counters": settled(sc)}
 
 
