@@ -12,6 +12,7 @@ import os
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,7 +150,9 @@ def compile_bridge(build: Build, jar: Path) -> Path:
             )
         _list_links(java, build.spark, classes)
         packed = Path(scratch) / jar.name
-        _pack(classes, build.resources, packed)
+        files = [path for path in classes.rglob("*") if path.is_file()]
+        entries = {path.relative_to(classes).as_posix(): path for path in files}
+        pack({**entries, **{name: path for path, name in build.resources}}, packed)
         os.replace(packed, jar)
     return jar
 
@@ -169,10 +172,8 @@ def _list_links(java: Path, spark: SparkInstall, classes: Path) -> None:
         )
 
 
-def _pack(classes: Path, resources: tuple[tuple[Path, str], ...], jar: Path) -> None:
-    """Write a jar whose bytes depend on its contents only: sorted names, no times of day."""
-    entries = {path.relative_to(classes).as_posix(): path for path in classes.rglob("*") if path.is_file()}
-    entries.update({name: path for path, name in resources})
+def pack(entries: Mapping[str, Path], jar: Path) -> None:
+    """Write a jar of files by their names in it; its bytes depend on nothing else, such as times."""
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         manifest = "Manifest-Version: 1.0\nCreated-By: spark-sched\n\n"
         archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _OLDEST_ZIP_TIME), manifest)

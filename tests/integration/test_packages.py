@@ -1,0 +1,169 @@
+"""From an empty folder: spark-submit takes the bridge from a Maven repository; no Python has the package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import venv
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sched import __version__
+from spark_sched.attach import find_spark
+from spark_sched.attach.compiler import plan_build
+from tests.conftest import ROOT, Run
+from tests.environment import QUICK_JAVA
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PLUGIN = "org.apache.spark.scheduler.sparksched.SchedPlugin"
+# A job of two stages with one slow task, beside more background tasks than fit. Times are of one machine.
+PROGRAM = """
+import importlib.util, json, sys, time
+from pathlib import Path
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+sc = SparkSession.builder.getOrCreate().sparkContext
+begun = Path(sys.argv[1]) / "begun"
+
+def first(index, rows):
+    begun.mkdir(exist_ok=True)
+    (begun / str(index)).touch()
+    while len(list(begun.iterdir())) < 4:
+        time.sleep(0.05)
+    time.sleep(3.0 if index == 0 else 1.0)
+    yield index, time.time()
+
+def second(rows):
+    started = time.time()
+    ended = [at for _, at in rows]
+    yield started, ended
+
+def other(_):
+    at = time.time()
+    time.sleep(0.3)
+    return at
+
+sc.parallelize(range(4), 4).count()
+found = []
+
+def background():
+    while not begun.is_dir() or len(list(begun.iterdir())) < 4:
+        time.sleep(0.05)
+    found.extend(sc.parallelize(range(24), 24).map(other).collect())
+
+thread = InheritableThread(target=background)
+thread.start()
+sc.setLocalProperty("spark.sched.job.name", "nightly")
+sc.setLocalProperty("spark.sched.job.priority", "10")
+pairs = sc.parallelize(range(4), 4).mapPartitionsWithIndex(first)
+rows = pairs.partitionBy(4).mapPartitions(second).collect()
+thread.join()
+free = sorted(at for _, ended in rows for at in ended)[0]
+until = max(started for started, _ in rows)
+entry = sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+attached = type(entry).__name__ == "JavaClass" and entry.attached(sc._jsc.sc())
+counters = json.loads(entry.counters(sc._jsc.sc())) if attached else {}
+print(json.dumps({
+    "attached": attached,
+    "intruders": sum(free < at < until for at in found),
+    "background_tasks": len(found),
+    "counters": counters,
+    "package": importlib.util.find_spec("spark_sched") is not None,
+    "version": sc.version,
+}))
+sc.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("repository")
+
+
+def publish(run: Run, repository: Path) -> str:
+    done = run(sys.executable, ROOT / "tools" / "publish.py", repository)
+    assert done.status == 0, done.output
+    return done.stdout.strip()
+
+
+def test_an_application_from_a_repository_isolates_a_job_that_local_properties_mark(
+    run: Run, repository: Path, tmp_path: Path
+) -> None:
+    coordinates = publish(run, repository)
+    # Its own Python has nothing but what Python itself brings; Spark adds its pyspark.
+    venv.create(tmp_path / "python", with_pip=False)
+    program = tmp_path / "app.py"
+    program.write_text(PROGRAM)
+
+    def application(folder: str, *options: str) -> dict[str, Any]:
+        (tmp_path / folder).mkdir()
+        done = run(
+            *(find_spark().home / "bin" / "spark-submit", "--master", "local-cluster[2,2,1024]", *options),
+            *("--conf", f"spark.driver.defaultJavaOptions={QUICK_JAVA}"),
+            *("--conf", f"spark.executor.defaultJavaOptions={QUICK_JAVA}"),
+            *("--conf", f"spark.jars.ivy={tmp_path / 'ivy'}", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.python.daemon.module=pyspark.daemon"),
+            *(program, tmp_path / folder),
+            environment={
+                "PYSPARK_PYTHON": str(tmp_path / "python" / "bin" / "python"),
+                "SPARK_HOME": str(find_spark().home),
+                "PYTHONPATH": "",
+            },
+        )
+        assert done.status == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        assert not found["package"]
+        assert found["background_tasks"] == 24
+        return found
+
+    ours = application(
+        "ours", "--packages", coordinates, "--repositories", repository.as_uri(),
+        "--conf", f"spark.plugins={PLUGIN}",
+    )  # fmt: skip
+    assert ours["attached"]
+    assert ours["intruders"] == 0
+    assert ours["counters"]["holds_used"] >= 3
+    assert ours["counters"]["slots_held_now"] == 0
+    stock = application("stock")
+    assert not stock["attached"]
+    assert stock["intruders"] > 0
+
+
+def test_an_artifact_has_all_that_a_repository_asks_for(run: Run, repository: Path) -> None:
+    group, artifact, version = publish(run, repository).split(":")
+    spark = find_spark()
+    assert (group, artifact) == ("io.github.spark-sched", f"spark-sched-bridge_{spark.line}_{spark.scala}")
+    assert version == __version__
+    folder = repository.joinpath(*group.split("."), artifact, version)
+    name = f"{artifact}-{version}"
+    files = {f"{name}.jar", f"{name}-sources.jar", f"{name}.pom", f"{name}-cyclonedx.json"}
+    sums = {f"{file}.{each}" for file in files for each in ("md5", "sha1", "sha256", "sha512")}
+    assert {path.name for path in folder.iterdir()} == files | sums
+    for each in sums:
+        file, _, algorithm = each.rpartition(".")
+        expected = hashlib.new(algorithm, (folder / file).read_bytes()).hexdigest()
+        assert (folder / each).read_text() == expected
+    with zipfile.ZipFile(folder / f"{name}-sources.jar") as sources:
+        assert len([file for file in sources.namelist() if file.endswith(".scala")]) == len(
+            plan_build().scala
+        )
+    bill = json.loads((folder / f"{name}-cyclonedx.json").read_text())
+    jar = (folder / f"{name}.jar").read_bytes()
+    assert bill["metadata"]["component"]["hashes"][0]["content"] == hashlib.sha256(jar).hexdigest()
+
+
+def test_a_version_is_published_once(run: Run, repository: Path) -> None:
+    publish(run, repository)
+    (pom,) = repository.rglob("*.pom")
+    text = pom.read_text()
+    pom.write_text(text.replace("jar", "pom"))
+    done = run(sys.executable, ROOT / "tools" / "publish.py", repository)
+    assert done.status == 2
+    assert f"{pom} is there with other contents" in done.stderr
+    pom.write_text(text)
