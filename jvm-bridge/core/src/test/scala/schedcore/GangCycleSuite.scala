@@ -10,12 +10,12 @@ final class GangCycleSuite extends AnyFunSuite {
 
   private val rule = Settings.from(Map.empty).defaults.copy(priority = 5)
 
-  /** Four slots; each job ran two tasks side by side and holds their slots. */
-  private def twoHolders(priorityOfSecond: Int = 5): Ledger = {
+  /** Four slots; each job ran two tasks side by side and holds their slots. Jobs of two FAIR pools refuse each other their slots. */
+  private def twoHolders(priorityOfSecond: Int = 5, pools: Boolean = true): Ledger = {
     val ledger = new Ledger(Nobody)
     ledger.executorAdded("e", 4)
     Seq("a" -> 5, "b" -> priorityOfSecond).zipWithIndex.foreach { case ((job, priority), n) =>
-      ledger.jobStarted(job, marked = true, rule.copy(priority = priority))
+      ledger.jobStarted(job, marked = true, rule.copy(priority = priority, pool = Option.when(pools)(PoolShare(job))))
       ledger.stageStarted(job, s"$n.0", 0, 2, None, last = false, barrier = false, 0)
       (0 to 1).foreach(i => ledger.taskLaunched(10L * n + i, s"$n.0", i, "e", copy = false, 0))
       (0 to 1).foreach(i => ledger.taskEnded(10L * n + i, success = true, 100))
@@ -36,6 +36,12 @@ final class GangCycleSuite extends AnyFunSuite {
     assert(ledger.heldUpBy("a", 3) === Set.empty && ledger.mayLaunch("a", "e", alreadyTaken = 2))
     assert(ledger.violations() === Nil)
     assert(GangCycle.youngest(gangsOf(ledger)) === None, "who gave way waits, but for nobody that waits for it")
+  }
+
+  test("of equal gangs outside of pools the earlier takes held slots: nobody has to give way") {
+    val ledger = twoHolders(pools = false)
+    assert(gangsOf(ledger).map(_.heldUpBy) === Seq(Set.empty, Set("a")))
+    assert(GangCycle.youngest(gangsOf(ledger)) === None)
   }
 
   test("a gang of higher priority takes held slots: nobody has to give way") {
