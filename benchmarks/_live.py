@@ -51,17 +51,29 @@ def arms(
             if name in STOCK:
                 given = {**base, "spark.master": cluster.master_url, "spark.scheduler.mode": name.upper()}
             else:
-                more = {
-                    "spark.sched.planner.policy": name,
-                    "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms",
-                }
+                more = planned_by(name)
                 given = dict(attach.conf(cluster.master_url, {**base, **more, **settings.get(name, {})}))
-            found[name] = ArmApplication(name, given, directory)
-            stack.callback(found[name].kill)
-            found[name].launch()
-        for arm in found.values():
-            arm.wait_ready()
-        yield found
+            found[name] = given
+        yield launched(found, directory, stack)
+
+
+def planned_by(policy: str) -> dict[str, str]:
+    """Properties of an application under the policy."""
+    return {"spark.sched.planner.policy": policy, "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms"}
+
+
+def launched(
+    properties: Mapping[str, Mapping[str, str]], directory: Path, stack: contextlib.ExitStack
+) -> dict[str, ArmApplication]:
+    """The applications with these properties by name, when all are ready; the stack ends them."""
+    found = {}
+    for name, given in properties.items():
+        found[name] = ArmApplication(name, dict(given), directory)
+        stack.callback(found[name].kill)
+        found[name].launch()
+    for arm in found.values():
+        arm.wait_ready()
+    return found
 
 
 @contextlib.contextmanager
@@ -77,17 +89,10 @@ def local_arms(names: tuple[str, ...], cores: int, directory: Path) -> Iterator[
                 mode = name.removeprefix(STOCK_PREFIX).split("-")[0].upper()
                 given = {**base, "spark.master": master, "spark.scheduler.mode": mode}
             else:
-                more = {
-                    "spark.sched.planner.policy": name,
-                    "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms",
-                }
+                more = planned_by(name)
                 given = dict(attach.conf(master, {**base, **more}))
-            found[name] = ArmApplication(name, given, directory)
-            stack.callback(found[name].kill)
-            found[name].launch()
-        for arm in found.values():
-            arm.wait_ready()
-        yield found
+            found[name] = given
+        yield launched(found, directory, stack)
 
 
 def warm_up(

@@ -23,7 +23,7 @@ from typing import Any
 import click
 import numpy as np
 from _common import interval, local_properties, publish, stderr, workspace
-from _live import LIGHT_JVM
+from _live import LIGHT_JVM, launched
 
 from spark_sched import attach
 from spark_sched_lab.runs.clusters import LocalCluster
@@ -89,12 +89,8 @@ def applications(
                 if headroom is not None:
                     more["spark.sched.placement.headroom"] = str(headroom)
                 given = dict(attach.conf(cluster.master_url, {**base, **more}))
-            found[name] = ArmApplication(name, given, directory)
-            stack.callback(found[name].kill)
-            found[name].launch()
-        for arm in found.values():
-            arm.wait_ready()
-        yield found
+            found[name] = given
+        yield launched(found, directory, stack)
 
 
 def between(usage: Usage, start_ms: float, end_ms: float) -> Usage:

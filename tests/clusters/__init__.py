@@ -6,15 +6,20 @@ the first time.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from spark_sched.attach import cache_dir
+from spark_sched.attach import cache_dir, find_java
 from spark_sched.errors import BadInputError
+from tests.integration.processes import processes_naming, until
 
 _HERE = Path(__file__).parent
 
@@ -58,3 +63,51 @@ def _run(manager: str, command: list[str]) -> None:
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
         raise BadInputError(f"the {manager} cluster cannot be built: {command[0]} says {said[0]}")
+
+
+@contextmanager
+def running(
+    words: Sequence[str | Path], directory: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """A manager's Java program, which answers on its output and ends when its input does.
+
+    ``directory/log`` is its log. Afterwards no process is left that names the directory.
+    """
+    with open(directory / "log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [find_java(), *words],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            # Not interrupted by the terminal: when this process ends, so does its input.
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            _end(process, directory)
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    """The next line that it prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+def _end(process: subprocess.Popen[str], directory: Path) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+    # Containers of a cluster that did not end by itself.
+    for pid in processes_naming(str(directory)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert until(lambda: not processes_naming(str(directory)))

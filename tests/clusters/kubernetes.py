@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
 import tempfile
 import urllib.request
 from collections.abc import Iterator
@@ -15,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_sched.attach import find_java
-from tests.clusters import class_path
+from tests.clusters import answer, class_path, running
 from tests.environment import clean_environment
-from tests.integration.processes import processes_naming, until
+from tests.integration.processes import processes_naming
 
 _JAVA = (
     "-Xmx256m",
@@ -102,41 +97,9 @@ def kubernetes_cluster() -> Iterator[KubernetesCluster]:
     program = class_path("kubernetes")
     with tempfile.TemporaryDirectory(prefix="spark-sched-kubernetes-") as name:
         directory = Path(name).resolve()
-        with open(directory / "log", "w", encoding="utf-8") as log:
-            process = subprocess.Popen(
-                [find_java(), *_JAVA, "-cp", program, "MiniKubernetes", directory / "pods"],
-                env={**clean_environment(), "SPARK_LOCAL_IP": "127.0.0.1"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                # Not interrupted by the terminal: when this process ends, so does its input.
-                start_new_session=True,
-            )
-            try:
-                assert process.stdout is not None
-                url = process.stdout.readline().rstrip("\n")
-                if not url:
-                    raise RuntimeError(
-                        f"Kubernetes did not start:\n{(directory / 'log').read_text()[-3000:]}"
-                    )
-                yield KubernetesCluster(directory, url)
-            finally:
-                _end(process, directory)
-
-
-def _end(process: subprocess.Popen[str], directory: Path) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.close()
-    try:
-        process.wait(timeout=120)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    process.stdout.close()
-    # Containers of a cluster that did not end by itself.
-    for pid in processes_naming(str(directory)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    assert until(lambda: not processes_naming(str(directory)))
+        words = [*_JAVA, "-cp", program, "MiniKubernetes", directory / "pods"]
+        with running(words, directory, {**clean_environment(), "SPARK_LOCAL_IP": "127.0.0.1"}) as process:
+            url = answer(process)
+            if not url:
+                raise RuntimeError(f"Kubernetes did not start:\n{(directory / 'log').read_text()[-3000:]}")
+            yield KubernetesCluster(directory, url)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
 import subprocess
 import tempfile
 import urllib.request
@@ -13,12 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from spark_sched.attach import find_java, find_spark
-from tests.clusters import class_path
+from spark_sched.attach import find_spark
+from tests.clusters import answer, class_path, running
 from tests.environment import clean_environment
-from tests.integration.processes import processes_naming, until
 
 # Of pyspark's, since those of Hadoop's client lack a logger or are older than what the logger needs.
 _FROM_PYSPARK = ("slf4j-api-", "log4j-", "snappy-java-")
@@ -52,7 +48,7 @@ class YarnCluster:
         assert self._process.stdin is not None
         self._process.stdin.write(f"stop {http_port}\n")
         self._process.stdin.flush()
-        said = _answer(self._process)
+        said = answer(self._process)
         assert said == f"stopped {http_port}", said
 
     def logs(self) -> str:
@@ -73,48 +69,9 @@ def yarn_cluster(nodes: int = 2, cores: int = 3, memory_mib: int = 4096) -> Iter
     with tempfile.TemporaryDirectory(prefix="spark-sched-yarn-") as name:
         directory = Path(name).resolve()
         sizes = (str(nodes), str(memory_mib), str(cores))
-        command = [find_java(), *_JAVA, "-cp", program, "MiniYarn", f"{name}/conf", f"{name}/work", *sizes]
-        with open(directory / "log", "w", encoding="utf-8") as log:
-            process = _start(command, log)
-            try:
-                ready, _, web = _answer(process).partition(" ")
-                if ready != "ready":
-                    raise RuntimeError(f"YARN did not start:\n{(directory / 'log').read_text()[-3000:]}")
-                yield YarnCluster(directory, web, process)
-            finally:
-                _end(process, directory)
-
-
-def _start(command: list[str], log: IO[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command,
-        env=clean_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        # Not interrupted by the terminal: when this process ends, so does its input.
-        start_new_session=True,
-    )
-
-
-def _answer(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
-
-
-def _end(process: subprocess.Popen[str], directory: Path) -> None:
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(timeout=120)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
-    # Containers of a cluster that did not end by itself.
-    for pid in processes_naming(str(directory)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    assert until(lambda: not processes_naming(str(directory)))
+        words = [*_JAVA, "-cp", program, "MiniYarn", f"{name}/conf", f"{name}/work", *sizes]
+        with running(words, directory, clean_environment()) as process:
+            ready, _, web = answer(process).partition(" ")
+            if ready != "ready":
+                raise RuntimeError(f"YARN did not start:\n{(directory / 'log').read_text()[-3000:]}")
+            yield YarnCluster(directory, web, process)

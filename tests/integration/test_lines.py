@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,21 @@ def environment_of(line: SparkLine) -> dict[str, str]:
         pytest.skip(str(error))
 
 
+def all_duties_done(result: dict[str, Any], line: SparkLine, history: Path) -> None:
+    """Of the scenario ``duties_of_a_line``, on that line and with that history."""
+    assert result["version"].startswith(f"{line.name}.")
+    assert result["background_tasks"] == 16
+    assert result["intruders"] == 0
+    assert result["sums"] == [[0, 166833], [1, 166167], [2, 166500]]
+    assert result["rows"] == [[k, 200, 10 * k] for k in range(5)]
+    assert result["restarts"] >= 1
+    assert result["counters"]["holds_total"] > 0
+    nothing_leaked(result)
+    with sqlite3.connect(history) as db:
+        names = {name for (name,) in db.execute("SELECT DISTINCT name FROM runs")}
+    assert {"foreground", "summed", "queried"} <= names
+
+
 @pytest.mark.parametrize("line", spark_lines(), ids=lambda line: line.name)
 def test_a_line_attaches_holds_slots_gives_equal_results_and_learns(line: SparkLine, tmp_path: Path) -> None:
     history = tmp_path / "history.db"
@@ -56,17 +72,7 @@ def test_a_line_attaches_holds_slots_gives_equal_results_and_learns(line: SparkL
         )
     finally:
         driver.stop()
-    assert result["version"].startswith(f"{line.name}.")
-    assert result["background_tasks"] == 16
-    assert result["intruders"] == 0
-    assert result["sums"] == [[0, 166833], [1, 166167], [2, 166500]]
-    assert result["rows"] == [[k, 200, 10 * k] for k in range(5)]
-    assert result["restarts"] >= 1
-    assert result["counters"]["holds_total"] > 0
-    nothing_leaked(result)
-    with sqlite3.connect(history) as db:
-        names = {name for (name,) in db.execute("SELECT DISTINCT name FROM runs")}
-    assert {"foreground", "summed", "queried"} <= names
+    all_duties_done(result, line, history)
 
 
 @pytest.mark.parametrize("line", [each.name for each in spark_lines() if each.name != find_spark().line])
