@@ -75,7 +75,7 @@ class PoolShare:
         name: jobs with the same pool name share the pool's slots.
         weight: number of slots that it gets for each slot of a pool of weight 1, above 0.
         min_share: number of slots that it gets before other pools get more, at least 0.
-        fair: whether its jobs share its slots fairly, too; otherwise they rank equally in the pool.
+        fair: whether its jobs share its slots fairly, too; otherwise the earlier is first in the pool.
     """
 
     name: str
