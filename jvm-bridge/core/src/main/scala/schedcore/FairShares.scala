@@ -5,7 +5,7 @@ package schedcore
  *
  * @param weight number of slots that it gets for each slot of a pool of weight 1
  * @param minShare slots that it gets before others get more
- * @param fair whether its jobs share what it gets fairly, too; otherwise they rank equally in the pool
+ * @param fair whether its jobs share what it gets fairly, too; otherwise the earlier is first in the pool
  */
 final case class PoolShare(name: String, weight: Double = 1.0, minShare: Double = 0.0, fair: Boolean = false) {
 
