@@ -179,24 +179,33 @@ def equals(spark: SparkSession) -> Result:
             rows = sc.parallelize(range(3), 3).map(sleeper(lambda _: 0.3)).collect()
             starts["first"] = [start for _, start, _ in rows]
 
-    def second(end: Path) -> None:
+    def second(barrier: Path, end: Path) -> None:
+        def body(partition: int) -> tuple[int, float, float]:
+            return sleeper_after(end if partition == 3 else barrier, lambda _: 0.0)(partition)
+
         with spark_sched.job(spark, "second", priority=5, copies="never"):
-            sc.parallelize(range(4), 4).map(straggling(end)).collect()
+            sc.parallelize(range(4), 4).map(body).collect()
 
     def third() -> None:
         with spark_sched.job(spark, "third", priority=5, copies="never"):
             rows = sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect()
             starts["third"] = [start for _, start, _ in rows]
 
-    with release() as go, release() as end:
+    with release() as go, release() as barrier, release() as end:
         threads = [
             InheritableThread(target=first, args=(go,)),
-            InheritableThread(target=second, args=(end,)),
+            InheritableThread(target=second, args=(barrier, end)),
             InheritableThread(target=third),
         ]
         threads[0].start()
         wait_until(lambda: running_tasks(sc) == 1, "the first job's task was to run")
+        come = time.monotonic()
         threads[1].start()
+        wait_until(lambda: running_tasks(sc) == 4, "the second job was to have three slots")
+        # However long a busy machine takes to start its first task: it must not have waited for a tenth of its time.
+        launched = time.monotonic()
+        wait_until(lambda: time.monotonic() - launched >= 11 * (launched - come), "it was to run for longer than it waited")
+        barrier.touch()
         wait_until(lambda: counters(sc)["slots_held_now"] == 2, "the second job was to hold two slots")
         threads[2].start()
         wait_until(lambda: waits(spark, "third", 4), "the third job was to come")
