@@ -167,29 +167,42 @@ def priorities(spark: SparkSession) -> Result:
     }
 
 
+def longest_wait_ms(sc: SparkContext) -> int:
+    """The longest time that a running stage waited for its first task to start."""
+    stages = sc._jsc.sc().statusStore().activeStages()
+    waits = []
+    for stage in (stages.apply(index) for index in range(stages.size())):
+        waits.append(stage.firstTaskLaunchedTime().get().getTime() - stage.submissionTime().get().getTime())
+    return max(waits)
+
+
 def equals(spark: SparkSession) -> Result:
-    """Of three jobs of priority 5 the first becomes wide while the second holds slots; the third waits."""
+    """Of three jobs of priority 5 the first becomes wide while the second holds slots; the third waits.
+
+    No other scenario of this application has jobs of these names: of a job whose stages are known from an
+    earlier run, no slot is held after the last one.
+    """
     sc = spark.sparkContext
     warm_up(sc, 4)
     starts: dict[str, list[float]] = {}
 
     def first(go: Path) -> None:
-        with spark_sched.job(spark, "first", priority=5, copies="never"):
+        with spark_sched.job(spark, "early", priority=5, copies="never"):
             sc.parallelize(range(1), 1).map(sleeper_after(go, lambda _: 0.0)).collect()
             rows = sc.parallelize(range(3), 3).map(sleeper(lambda _: 0.3)).collect()
-            starts["first"] = [start for _, start, _ in rows]
+            starts["early"] = [start for _, start, _ in rows]
 
     def second(barrier: Path, end: Path) -> None:
         def body(partition: int) -> tuple[int, float, float]:
             return sleeper_after(end if partition == 3 else barrier, lambda _: 0.0)(partition)
 
-        with spark_sched.job(spark, "second", priority=5, copies="never"):
+        with spark_sched.job(spark, "middle", priority=5, copies="never"):
             sc.parallelize(range(4), 4).map(body).collect()
 
     def third() -> None:
-        with spark_sched.job(spark, "third", priority=5, copies="never"):
+        with spark_sched.job(spark, "late", priority=5, copies="never"):
             rows = sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect()
-            starts["third"] = [start for _, start, _ in rows]
+            starts["late"] = [start for _, start, _ in rows]
 
     with release() as go, release() as barrier, release() as end:
         threads = [
@@ -199,19 +212,18 @@ def equals(spark: SparkSession) -> Result:
         ]
         threads[0].start()
         wait_until(lambda: running_tasks(sc) == 1, "the first job's task was to run")
-        come = time.monotonic()
         threads[1].start()
         wait_until(lambda: running_tasks(sc) == 4, "the second job was to have three slots")
-        # However long a busy machine takes to start its first task: it must not have waited for a tenth of its time.
-        launched = time.monotonic()
-        wait_until(lambda: time.monotonic() - launched >= 11 * (launched - come), "it was to run for longer than it waited")
+        # However late a busy machine starts its first task: it must not have waited for a tenth of its time.
+        until = time.monotonic() + 11 * longest_wait_ms(sc) / 1000
+        wait_until(lambda: time.monotonic() >= until, "it was to run for longer than it waited")
         barrier.touch()
         wait_until(lambda: counters(sc)["slots_held_now"] == 2, "the second job was to hold two slots")
         threads[2].start()
-        wait_until(lambda: waits(spark, "third", 4), "the third job was to come")
+        wait_until(lambda: waits(spark, "late", 4), "the third job was to come")
         before = counters(sc)["holds_overridden"]
         go.touch()
-        wait_until(lambda: "first" in starts, "the first job was to go on while the second one's task runs")
+        wait_until(lambda: "early" in starts, "the first job was to go on while the second one's task runs")
         taken = counters(sc)["holds_overridden"] - before
         wait_until(lambda: counters(sc)["slots_held_now"] >= 2, "the second job was to have its slots back")
         end.touch()
@@ -221,7 +233,10 @@ def equals(spark: SparkSession) -> Result:
 
 
 def waited(spark: SparkSession) -> Result:
-    """The second of three equal jobs waits for the first one; its held slots then go to the third one."""
+    """The second of three equal jobs waits for the first one; its held slots then go to the third one.
+
+    The names are its own, as those of `equals`.
+    """
     sc = spark.sparkContext
     warm_up(sc, 4)
     ended: list[str] = []
@@ -234,26 +249,26 @@ def waited(spark: SparkSession) -> Result:
     with release() as go, release() as end:
         idle = sleeper(lambda _: 0.0)
         jobs = {
-            "first": (5, 4, sleeper_after(go, lambda _: 0.0)),
-            "second": (5, 4, straggling(end)),
-            "lower": (1, 2, idle),
-            "third": (5, 2, idle),
+            "leader": (5, 4, sleeper_after(go, lambda _: 0.0)),
+            "waiter": (5, 4, straggling(end)),
+            "inferior": (1, 2, idle),
+            "borrower": (5, 2, idle),
         }
         threads = {name: InheritableThread(target=run, args=(name, *given)) for name, given in jobs.items()}
-        threads["first"].start()
+        threads["leader"].start()
         wait_until(lambda: running_tasks(sc) == 4, "the first job was to have all slots")
-        threads["second"].start()
-        wait_until(lambda: waits(spark, "second", 4), "the second job was to wait")
+        threads["waiter"].start()
+        wait_until(lambda: waits(spark, "waiter", 4), "the second job was to wait")
         # The three short tasks of the second job may take ten times as long as it waits.
         come = time.monotonic()
         wait_until(lambda: time.monotonic() - come >= 3.0, "it was to wait for long")
         go.touch()
         wait_until(lambda: counters(sc)["slots_held_now"] == 3, "the second job was to hold three slots")
-        threads["lower"].start()
-        wait_until(lambda: waits(spark, "lower", 2), "the job of lower priority was to wait")
-        threads["third"].start()
-        wait_until(lambda: "third" in ended, "the third job was to run on the held slots")
-        lower_waits = waits(spark, "lower", 2)
+        threads["inferior"].start()
+        wait_until(lambda: waits(spark, "inferior", 2), "the job of lower priority was to wait")
+        threads["borrower"].start()
+        wait_until(lambda: "borrower" in ended, "the third job was to run on the held slots")
+        lower_waits = waits(spark, "inferior", 2)
         end.touch()
         for thread in threads.values():
             thread.join()

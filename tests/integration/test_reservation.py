@@ -93,14 +93,14 @@ def test_of_equal_jobs_an_earlier_one_takes_held_slots_and_a_later_one_waits(sce
     result = scenario("equals")
     nothing_leaked(result)
     assert result["taken"] >= 2
-    assert max(result["starts"]["first"]) < min(result["starts"]["third"])
+    assert max(result["starts"]["early"]) < min(result["starts"]["late"])
 
 
 @on(LOCAL, *LONG_PAUSES)
 def test_a_job_that_waited_for_an_equal_lends_held_slots_to_equals_only(scenario: Scenario) -> None:
     result = scenario("waited")
     nothing_leaked(result)
-    assert result["ended"][:2] == ["first", "third"]
+    assert result["ended"][:2] == ["leader", "borrower"]
     assert result["lower_waits"]
 
 
