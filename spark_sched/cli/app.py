@@ -37,6 +37,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pause": ("spark_sched.cli.steer:pause", "Release all held slots of an application; hold none."),
         "unpause": ("spark_sched.cli.steer:unpause", "Let the jobs of an application hold slots again."),
         "policy": ("spark_sched.cli.steer:policy_command", "Switch a live application to another policy."),
+        "policies": ("spark_sched.cli.policies", "List the policies that there are."),
         "mode": (
             "spark_sched.cli.steer:mode_command",
             "Switch a live application on, off or to shadow mode.",

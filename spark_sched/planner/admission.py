@@ -20,7 +20,7 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import Plan, Policy
-from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
+from spark_sched.policies.base import StartChooser
 from spark_sched.predict import Forecast, JobAttributes, RuntimeDistribution, RuntimeHistory
 from spark_sched.state import DurationSummary, JobMarks, JobView, Snapshot, StageView
 
@@ -135,11 +135,9 @@ class _Question:
     @property
     def starts_s(self) -> list[float] | None:
         """Starts from which the policy chooses; None: it plans no starts."""
-        if not isinstance(self.policy, ThreeSigmaPolicy):
+        if not isinstance(self.policy, StartChooser):
             return None
-        starts_s: list[float] = (
-            self.policy.planning(self.memory, self.snapshot.version).grid.starts_ms / 1000.0
-        ).tolist()
+        starts_s: list[float] = (self.policy.starts_ms(self.memory, self.snapshot.version) / 1000.0).tolist()
         return starts_s
 
     def plan_without(self) -> Plan:

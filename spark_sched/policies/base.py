@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from spark_sched.arrays import Ints
 from spark_sched.config import Settings, keys
 from spark_sched.policies.budget import Budget
 from spark_sched.policies.options import Options, OptionValues
@@ -139,6 +140,15 @@ class LastingMemory(Protocol):
     def restored(self, lasting: Mapping[str, Any]) -> Any:
         """The memory of a planner's first plan. Raises ValueError, TypeError, KeyError or AttributeError for
         anything else than what `lasting` returned."""
+        ...
+
+
+@runtime_checkable
+class StartChooser(Protocol):
+    """A policy that chooses the starts of jobs from a window (3Sigma §4.3.2)."""
+
+    def starts_ms(self, memory: Any, version: int) -> Ints:
+        """The starts to choose from, in ms from the time of the plan, for a snapshot of that version."""
         ...
 
 

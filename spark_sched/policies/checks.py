@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_sched.config import POLICY_PREFIX, Settings, keys
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.policies.registry import available, is_known, kind_of
+from spark_sched.policies.registry import available, choices, is_known, kind_of
 
 
 def check_settings(settings: Settings) -> None:
@@ -15,7 +15,7 @@ def check_settings(settings: Settings) -> None:
     policy, solver = settings[keys.PLANNER_POLICY], settings[keys.PLANNER_SOLVER]
     if not is_known(policy):
         raise BadInputError(
-            f"{keys.PLANNER_POLICY.name} is {policy!r} but must be one of {', '.join(available())}"
+            f"{keys.PLANNER_POLICY.name} is {policy!r} but must be one of {choices()}"
             f"{did_you_mean(policy, available())}"
         )
     if solver != keys.PLANNER_SOLVER.default:
@@ -33,6 +33,6 @@ def check_options(settings: Settings) -> None:
         if not is_known(policy):
             raise BadInputError(
                 f"{POLICY_PREFIX}{policy}.* is set but the policy {policy!r} is unknown"
-                f"{did_you_mean(policy, available())}: choose one of {', '.join(available())}"
+                f"{did_you_mean(policy, available())}: choose one of {choices()}"
             )
         kind_of(policy).options.read(policy, given)

@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_sched.generated import show_or_write, table_row
 from spark_sched.policies.options import Option
-from spark_sched.policies.registry import built_in, kind_of
+from spark_sched.policies.registry import built_in, for_use, kind_of
 
 REGENERATE = "python -m spark_sched.policies.docs --write"
 
@@ -20,8 +20,10 @@ This page lists which changes make each built-in policy plan anew, what it reads
 [Policies](policies.md) says what each policy does. [Write a policy](../how-to/write-a-policy.md) shows how to
 add one.
 
-| policy | makes a new plan after changes of | marks that it reads | its plans use | options |
-|---|---|---|---|---|
+`spark-sched policies` prints those for use, with `--all` also those that exist for comparison.
+
+| policy | for | makes a new plan after changes of | marks that it reads | its plans use | options |
+|---|---|---|---|---|---|
 """
 
 _OPTIONS_HEAD = """
@@ -56,7 +58,8 @@ def policies_page() -> str:
         uses = ", ".join(word for flag, word in _USES.items() if flags[flag]) or "-"
         declared = ", ".join(f"`{option.name}`" for option in kind.options.declared) or "-"
         marks = ", ".join(sorted(can.marks)) or "-"
-        rows.append(table_row((f"`{name}`", can.changes_with.name.lower(), marks, uses, declared)))
+        purpose = "use" if name in for_use() else "comparison"
+        rows.append(table_row((f"`{name}`", purpose, can.changes_with.name.lower(), marks, uses, declared)))
         for option in kind.options.declared:
             policies.setdefault(option, []).append(f"`{name}`")
     options = [_row(option, names) for option, names in policies.items()]

@@ -83,6 +83,9 @@ class ThreeSigmaPolicy:
             return self.options
         return replace(self.options, grid=window_for(runtime))
 
+    def starts_ms(self, memory: ThreeSigmaMemory | None, version: int) -> Ints:
+        return self.planning(memory, version).grid.starts_ms
+
     def decide(
         self,
         snapshot: Snapshot,

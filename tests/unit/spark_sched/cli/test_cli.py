@@ -164,3 +164,28 @@ def test_bad_input_is_one_sentence_on_standard_error_and_status_2(spark_sched, a
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert sentence in result.stderr
+
+
+def test_policies_are_listed_for_use_and_on_request_for_comparison(spark_sched):
+    from spark_sched.policies.registry import available, for_use
+
+    plain = json.loads(spark_sched("policies", "--json").stdout)
+    assert set(plain) == set(for_use())
+    assert plain["reservation"]["marks"] == ["isolation", "priority"]
+    every = json.loads(spark_sched("policies", "--all", "--json").stdout)
+    assert set(every) == set(available())
+    assert {name for name, each in every.items() if each["for"] == "comparison"} == {*available()} - {
+        *for_use()
+    }
+    text = spark_sched("policies").stdout
+    assert "  reservation " in text
+    assert "3sigma-no-oe" not in text
+    assert "3sigma-no-oe" in spark_sched("policies", "--all").stdout
+
+
+def test_an_unknown_policy_is_refused_with_those_for_use_first(spark_sched):
+    done = spark_sched("conf", "--set", "spark.sched.planner.policy=reservaton")
+    assert done.exit_code == 2
+    message = done.stderr
+    assert "did you mean 'reservation'?" in message
+    assert message.index("uwfq") < message.index("for comparison") < message.index("3sigma-gs")
