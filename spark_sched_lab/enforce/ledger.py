@@ -15,7 +15,7 @@ from spark_sched_lab.enforce.barriers import Barriers
 from spark_sched_lab.enforce.idle import UNBOUNDED, IdleLimits
 from spark_sched_lab.enforce.ledger_books import LedgerBooks, LedgerListener
 from spark_sched_lab.enforce.ledger_decisions import Decision
-from spark_sched_lab.enforce.ledger_order import refuses, waits_behind
+from spark_sched_lab.enforce.ledger_order import waits_behind
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
@@ -259,10 +259,6 @@ class Ledger:
 
     # ---- tasks ----
 
-    def gives_way(self, holder: str, asker: str) -> bool:
-        """Whether ``asker``'s tasks may take slots that ``holder`` holds; both must be known."""
-        return refuses(self._jobs[holder], self._jobs[asker], 1, 0) == 0
-
     def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
         """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now, beside
         ``already_taken`` ones that are promised to tasks of this round?"""
@@ -272,6 +268,11 @@ class Ledger:
         refused = e.refused_to(self._jobs.get(job), already_taken)
         # Where nothing is held against it, a large task may take an executor's rest: see task_launched.
         return e.free - already_taken - refused >= (slots if refused else 1)
+
+    def refused_on(self, executor: str, job: str) -> int:
+        """Free slots of the executor that are held against tasks of the job."""
+        e = self._executors.get(executor)
+        return 0 if e is None else e.refused_to(self._jobs.get(job))
 
     def task_launched(
         self, task: int, stage: str, index: int, executor: str, copy: bool, now_ms: int

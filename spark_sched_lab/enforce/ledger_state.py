@@ -61,7 +61,10 @@ class LedgerExecutor:
         """
         if asker is None:
             return self.held
-        return sum(refuses(holder, asker, n, taken) for holder, n in self.held_by.items())
+        refused = 0
+        for holder, n in self.held_by.items():
+            refused += refuses(holder, asker, n, taken)
+        return refused
 
 
 @dataclass(slots=True)
