@@ -15,7 +15,7 @@ from spark_sched_lab.enforce.barriers import Barriers
 from spark_sched_lab.enforce.idle import UNBOUNDED, IdleLimits
 from spark_sched_lab.enforce.ledger_books import LedgerBooks, LedgerListener
 from spark_sched_lab.enforce.ledger_decisions import Decision
-from spark_sched_lab.enforce.ledger_order import waits_behind
+from spark_sched_lab.enforce.ledger_order import refuses, waits_behind
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
@@ -273,6 +273,28 @@ class Ledger:
         """Free slots of the executor that are held against tasks of the job."""
         e = self._executors.get(executor)
         return 0 if e is None else e.refused_to(self._jobs.get(job))
+
+    def held_up_by(self, job: str, slots: int) -> set[str]:
+        """The jobs whose holds keep a gang of the job from its ``slots``; none where it also waits for busy
+        slots."""
+        asker = self._jobs.get(job)
+        offered = [e for e in self._executors.values() if e.open]
+        free = sum(max(e.free, 0) for e in offered)
+        refused = sum(e.refused_to(asker) for e in offered)
+        if free < slots or free - refused >= slots:
+            return set()
+        holders = [j for j in self._jobs.values() if j.held > 0]
+        return {j.key for j in holders if asker is None or refuses(j, asker, 1, 0) > 0}
+
+    def give_way(self, job: str, now_ms: int) -> None:
+        """Release all slots that the job holds."""
+        j = self._jobs.get(job)
+        if j is not None:
+            j.demand.overridden = 0
+            self.counters.holds_given_way += j.held
+            for e in self._executors.values():
+                while j in e.held_by:
+                    self._books.unhold(e, j, "gave_way", now_ms)
 
     def task_launched(
         self, task: int, stage: str, index: int, executor: str, copy: bool, now_ms: int

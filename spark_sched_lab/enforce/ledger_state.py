@@ -26,6 +26,7 @@ class LedgerCounters:
     holds_used: int = 0
     holds_expired: int = 0
     holds_overridden: int = 0
+    holds_given_way: int = 0
     holds_over_budget: int = 0
     pre_reserved: int = 0
     copies_launched: int = 0
