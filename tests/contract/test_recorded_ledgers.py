@@ -14,6 +14,7 @@ RECORDED = [lines for path in sorted(GOLDEN.glob("*.jsonl.gz")) for lines in app
 
 
 def test_the_simulators_ledger_does_what_the_drivers_did() -> None:
+    assert len(RECORDED) >= 50
     steps = Counter[str]()
     for number, lines in enumerate(RECORDED):
         found = replay(lines)
