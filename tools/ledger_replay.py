@@ -3,7 +3,7 @@
 A driver with ``spark.testing.schedLedgerSteps=FILE`` writes what its ledger was asked and did
 (``schedcore.RecordedLedger``):
 
-    python tools/ledger_replay.py FILE...
+    python tools/ledger_replay.py FILE|FOLDER...
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ def applications(lines: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Replay a driver's ledger steps in the simulator's ledger.")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="or a folder of them")
     total, recordings, differences = Counter[str](), 0, 0
-    for path in parser.parse_args().files:
+    given: list[Path] = parser.parse_args().files
+    for path in (each for file in given for each in (sorted(file.iterdir()) if file.is_dir() else [file])):
         for lines in applications(lines_of(path)):
             found = replay(lines)
             total += found.steps

@@ -18,7 +18,7 @@ final class RecordedApplicationsSuite extends AnyFunSuite with BeforeAndAfterAll
   private def variable(name: String) = sys.env.get(s"SPARK_SCHED_APPLICATIONS$name")
   private val count = variable("").fold(10)(_.toInt)
   private val first = variable("_SEED").fold(1)(_.toInt)
-  private lazy val folder = variable("_FOLDER").fold(Files.createTempDirectory("applications"))(Path.of(_))
+  private lazy val folder = variable("_FOLDER").fold(Files.createTempDirectory("applications"))(name => Files.createDirectories(Path.of(name)))
   private lazy val context = new SparkContext(
     new SparkConf().setMaster("local[1]").setAppName("recorded").set("spark.ui.enabled", "false").set("spark.log.level", "ERROR"))
 
