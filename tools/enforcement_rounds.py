@@ -280,7 +280,7 @@ class Rounds:
             return False
         room = 0
         for executor in self.executors:
-            open_slots = self.free(executor) - self._refused_on(executor, gang.job)
+            open_slots = self.free(executor) - self.ledger.refused_on(executor, gang.job.key)
             room += max(0, open_slots) // gang.slots_per_task
         if room < gang.tasks:
             self.told.append(["refuse", gang.stage, "too few slots for all its tasks"])
@@ -331,13 +331,6 @@ class Rounds:
 
     def _held_by(self, executor: str, job: str) -> int:
         return sum(n for j, e, n, _ in self.ledger.holds() if (j, e) == (job, executor))
-
-    def _refused_on(self, executor: str, asker: _Job) -> int:
-        return sum(
-            n
-            for j, e, n, _ in self.ledger.holds()
-            if e == executor and not self.ledger.gives_way(j, asker.key)
-        )
 
 
 def plan_of(data: Mapping[str, Any]) -> Plan:

@@ -8,6 +8,7 @@ driver's:
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -199,6 +200,8 @@ def document() -> dict[str, Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the generated golden sequences of rounds of offers.")
+    parser.parse_args()
     text = json.dumps(document(), separators=(",", ":"))
     OUT.parent.mkdir(exist_ok=True)
     part = OUT.with_suffix(".part")

@@ -32,6 +32,9 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "action_failed": ("job", "now_ms"),
     "stage_ended": ("stage", "now_ms"),
     "may_launch": ("job", "executor", "already_taken"),
+    "refused_on": ("executor", "job"),
+    "held_up_by": ("job", "slots"),
+    "give_way": ("job", "now_ms"),
     "task_launched": ("task", "stage", "index", "executor", "copy", "now_ms"),
     "task_ended": ("task", "success", "now_ms"),
     "task_undone": ("stage", "index", "now_ms"),
@@ -99,7 +102,7 @@ class Outcome(NamedTuple):
             ``["freed", job, executor, reason]``.
     """
 
-    answer: bool | int | None
+    answer: bool | int | list[str] | None
     reason: str
     calls: list[list[str | int]]
 
@@ -110,12 +113,13 @@ class StepRunner:
     Args:
         rules: rules by the name that steps call them by.
         limits: what holding between actions may cost.
+        seed: of the draws of calibrated deadlines.
     """
 
-    def __init__(self, rules: Mapping[str, Rule], limits: IdleLimits = UNBOUNDED) -> None:
+    def __init__(self, rules: Mapping[str, Rule], limits: IdleLimits = UNBOUNDED, seed: int = 0) -> None:
         self._rules = rules
         self._calls: list[list[str | int]] = []
-        self.ledger = Ledger(self, limits)
+        self.ledger = Ledger(self, limits, seed)
 
     def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None:
         self._calls.append(["held", job, stage, executor, deadline_ms])
@@ -153,6 +157,8 @@ class StepRunner:
         answer = getattr(self.ledger, "next_wake_ms" if op == "next_wake" else op)(**arguments)
         if isinstance(answer, Decision):
             return Outcome(answer.keep, answer.reason, self._calls)
+        if isinstance(answer, set):
+            return Outcome(sorted(answer), "", self._calls)
         return Outcome(answer, "", self._calls)
 
     def holds(self) -> dict[str, dict[str, int]]:

@@ -8,6 +8,7 @@ generated golden sequences that the Scala ledger is held to:
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -423,7 +424,9 @@ def write(name: str, content: dict[str, Any]) -> None:
     print(f"{out}: {len(text)} characters, {out.stat().st_size} bytes")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the generated golden sequences of ledger operations.")
+    parser.parse_args()
     write("random.json.gz", document(SEED, SEQUENCES, RULES))
     write(
         "random-idle.json.gz",
@@ -434,3 +437,7 @@ if __name__ == "__main__":
         document(SEED + SEQUENCES + 120, 100, CALIBRATED_RULES, steps=160, punctual=True),
     )
     write("random-shapes.json.gz", document(SEED + SEQUENCES + 220, 150, RULES, shapes=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,7 @@ JVM's.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -124,6 +125,10 @@ def document() -> dict[str, Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description="Write the generated golden rules of configuration, marks and plan."
+    )
+    parser.parse_args()
     text = json.dumps(document(), separators=(",", ":"))
     part = OUT.with_suffix(".part")
     part.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, NodeSpec
 from spark_sched_lab.cluster.open_nodes import NONE, OpenNodes
 from spark_sched_lab.enforce.enforcement import by_speed
 from spark_sched_lab.engine.records import JobRun, StageRun
+
+_priority = attrgetter("priority")
 
 
 class NodeTable:
@@ -42,14 +45,17 @@ class Slots:
         open_total: free slots that no job holds.
         free_total: free slots.
         holders: by job, how many slots it holds on which nodes.
-        gives_way: whether a slot held by the first job may go to the second, of equal priority, at this time.
+        may_launch: the ledger's answer whether a task of the job may take a slot of the node, by number, at
+            this time. `Reservations` sets it, without which nobody holds a slot.
         opened: nodes where a slot became open since the engine last emptied this; kept if tasks wait for
             nodes.
     """
 
+    may_launch: Callable[[JobRun, int, int], bool]
+
     __slots__ = (
-        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "gives_way", "held", "holders",
-        "left", "nodes", "open_total", "opened", "present",
+        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "held", "holders",
+        "left", "may_launch", "nodes", "open_total", "opened", "present",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
@@ -61,7 +67,6 @@ class Slots:
         self.left: dict[int, int] = {}
         self.free_total = self.open_total = sum(self.free)
         self.holders: dict[JobRun, dict[int, int]] = {}
-        self.gives_way: Callable[[JobRun, JobRun, int], bool] | None = None
         self.opened: dict[int, None] = {}
         self._locality = cluster.locality
         self._slowness: Mapping[str, float] = {}
@@ -155,8 +160,8 @@ class Slots:
 
         Its job's held slots come first: they are where its last stage ran. Among unheld slots those with the
         task's input come first, then preferred partitions, then for powerful jobs the fastest nodes, then
-        awake nodes, then a random one. Slots held for other jobs are taken last, and only from lower
-        priorities (Algorithm 1, TRYALLOCATETASK); those with the task's input before any slot without.
+        awake nodes, then a random one. Slots held for other jobs are taken last, and only those that the
+        ledger does not refuse (Algorithm 1, TRYALLOCATETASK); those with the task's input before any without.
         """
         job = stage.job
         mine = self.holders.get(job)
@@ -224,14 +229,7 @@ class Slots:
 
     def may_override(self, job: JobRun, now_ms: int) -> bool:
         """Whether another job holds a slot that a task of ``job`` may take."""
-        return any(self._may_take(job, holder, now_ms) for holder in self.holders)
-
-    def _may_take(self, job: JobRun, holder: JobRun, now_ms: int) -> bool:
-        if holder.priority != job.priority:
-            return holder.priority < job.priority
-        if holder is job or self.gives_way is None:
-            return False
-        return self.gives_way(holder, job, now_ms)
+        return self._override(job, now_ms) != NONE
 
     def _held_is_near(self) -> bool:
         return self._locality is not None and self._locality.held_is_near
@@ -258,14 +256,13 @@ class Slots:
         return NONE
 
     def _override(self, job: JobRun, now_ms: int, among: Collection[int] | None = None) -> int:
-        """A slot held for the lowest priority below the job's, else for an equal one that gives way; on one
-        of ``among`` if these nodes are given."""
-        lowest: JobRun | None = None
-        found = NONE
-        for holder, nodes in self.holders.items():
-            lower = lowest is None or holder.priority <= lowest.priority
-            if lower and self._may_take(job, holder, now_ms):
+        """A slot held for another job that the ledger does not refuse, or NONE: of the lowest priority, of
+        equals of the latest holder; on one of ``among`` if these nodes are given."""
+        latest_first = reversed(self.holders)
+        for holder in sorted(latest_first, key=_priority):
+            if holder is not job:
+                nodes = self.holders[holder]
                 node = next((n for n in nodes if among is None or n in among), NONE)
-                if node != NONE:
-                    lowest, found = holder, node
-        return found
+                if node != NONE and self.may_launch(job, node, now_ms):
+                    return node
+        return NONE

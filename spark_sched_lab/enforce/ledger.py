@@ -259,10 +259,6 @@ class Ledger:
 
     # ---- tasks ----
 
-    def gives_way(self, holder: str, asker: str) -> bool:
-        """Whether ``asker``'s tasks may take slots that ``holder`` holds; both must be known."""
-        return refuses(self._jobs[holder], self._jobs[asker], 1, 0) == 0
-
     def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
         """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now, beside
         ``already_taken`` ones that are promised to tasks of this round?"""
@@ -272,6 +268,33 @@ class Ledger:
         refused = e.refused_to(self._jobs.get(job), already_taken)
         # Where nothing is held against it, a large task may take an executor's rest: see task_launched.
         return e.free - already_taken - refused >= (slots if refused else 1)
+
+    def refused_on(self, executor: str, job: str) -> int:
+        """Free slots of the executor that are held against tasks of the job."""
+        e = self._executors.get(executor)
+        return 0 if e is None else e.refused_to(self._jobs.get(job))
+
+    def held_up_by(self, job: str, slots: int) -> set[str]:
+        """The jobs whose holds keep a gang of the job from its ``slots``; none where it also waits for busy
+        slots."""
+        asker = self._jobs.get(job)
+        offered = [e for e in self._executors.values() if e.open]
+        free = sum(max(e.free, 0) for e in offered)
+        refused = sum(e.refused_to(asker) for e in offered)
+        if free < slots or free - refused >= slots:
+            return set()
+        holders = [j for j in self._jobs.values() if j.held > 0]
+        return {j.key for j in holders if asker is None or refuses(j, asker, 1, 0) > 0}
+
+    def give_way(self, job: str, now_ms: int) -> None:
+        """Release all slots that the job holds."""
+        j = self._jobs.get(job)
+        if j is not None:
+            j.demand.overridden = 0
+            self.counters.holds_given_way += j.held
+            for e in self._executors.values():
+                while j in e.held_by:
+                    self._books.unhold(e, j, "gave_way", now_ms)
 
     def task_launched(
         self, task: int, stage: str, index: int, executor: str, copy: bool, now_ms: int

@@ -26,6 +26,7 @@ class LedgerCounters:
     holds_used: int = 0
     holds_expired: int = 0
     holds_overridden: int = 0
+    holds_given_way: int = 0
     holds_over_budget: int = 0
     pre_reserved: int = 0
     copies_launched: int = 0
@@ -61,7 +62,10 @@ class LedgerExecutor:
         """
         if asker is None:
             return self.held
-        return sum(refuses(holder, asker, n, taken) for holder, n in self.held_by.items())
+        refused = 0
+        for holder, n in self.held_by.items():
+            refused += refuses(holder, asker, n, taken)
+        return refused
 
 
 @dataclass(slots=True)

@@ -43,7 +43,7 @@ class Reservations:
     _stand_ins: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.slots.gives_way = self._gives_way
+        self.slots.may_launch = self._may_launch
 
     # ---- the ledger's listener ----
 
@@ -205,14 +205,14 @@ class Reservations:
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger
 
-    def _gives_way(self, holder: JobRun, asker: JobRun, now_ms: int) -> bool:
+    def _may_launch(self, job: JobRun, node: int, now_ms: int) -> bool:
         ledger = self._ledger
         assert ledger is not None, "somebody holds slots and there is no ledger"
-        if asker.key in self._known:
-            return ledger.gives_way(holder.key, asker.key)
-        stand_in = self._stand_in(ledger, asker, now_ms)
-        ledger.job_ranked(stand_in, asker.rank, asker.arrival)  # which matters only while it asks
-        return ledger.gives_way(holder.key, stand_in)
+        key = job.key
+        if key not in self._known:
+            key = self._stand_in(ledger, job, now_ms)
+            ledger.job_ranked(key, job.rank, job.arrival)  # which matters only while it asks
+        return ledger.may_launch(key, self.slots.nodes.names[node])
 
     def _stand_in(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
         priority, pool = job.priority, job.rule.pool

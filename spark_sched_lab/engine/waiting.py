@@ -62,17 +62,21 @@ class WaitingStages:
         return found
 
     def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
-        """The stages that may take a slot if none is open: their job holds one, or a holder gives way."""
-        lowest = min(job.priority for job in slots.holders)
-        found = []
-        for stage in self.order:
-            job = stage.job
-            if job.priority < lowest:
-                break
-            if job.priority > lowest or (job not in slots.holders and slots.may_override(job, now_ms)):
+        """The stages that may take a slot if none is open: their job holds one, or the ledger does not refuse
+        it all that others hold."""
+        holders, order, at = slots.holders, self.order, 0
+        found = [stage for job in holders for stage in job.stages.values() if stage.queued]
+        # Without pools the ledger refuses a job what it refuses an earlier one of the same priority.
+        by_place = not self.by_spark_job and all(job.rule.pool is None for job in holders)
+        while at < len(order):
+            stage = order[at]
+            at += 1
+            if stage.job in holders:
+                continue
+            if slots.may_override(stage.job, now_ms):
                 found.append(stage)
-        for job in slots.holders:
-            if job.priority <= lowest:
-                found += [stage for stage in job.stages.values() if stage.queued]
+            elif by_place:
+                priority, queue, *_ = stage.sort_key
+                at = bisect_left(order, (priority, queue + 1), lo=at, key=_sort_key)
         found.sort(key=_sort_key)
         return found

@@ -14,7 +14,7 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.{SchedTaskScheduler, SparkSched}
 import org.apache.spark.util.ThreadUtils
-import schedcore.Settings
+import schedcore.{RecordedLedger, Settings}
 
 /** `spark.master=simulated`: the scheduler under test before a cluster that runs nothing. */
 final class SimulatedClusterManager extends ExternalClusterManager {
@@ -87,6 +87,8 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
     (Common ++ (if (likeCluster) LikeCluster else LikeLocal)).foreach { case (k, v) => common.set(k, v) }
     // Options of policies come with the command.
     sys.props.foreach { case (k, v) => if (k.startsWith("spark.sched.policy.")) common.set(k, v) }
+    // Each round has a file of its own in the folder that this names.
+    sys.props.get(RecordedLedger.Setting).foreach(folder => common.set(RecordedLedger.Setting, s"$folder/$policy-$seed.jsonl"))
     common.set(Settings.PlannerPython.name, python).set(Settings.PlannerPolicy.name, policy)
   }
 

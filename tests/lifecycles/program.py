@@ -64,14 +64,19 @@ def _options(policies: Sequence[str]) -> Iterator[str]:
                 yield from ("--conf", f"{option.key(policy).name}={_SMALL[option.name]}")
 
 
-def run(seed: int, count: int, policies: Sequence[str]) -> list[dict[str, Any]]:
-    """What became of ``count`` lifecycles under each policy, a round each."""
+def run(
+    seed: int, count: int, policies: Sequence[str], ledger_steps: Path | None = None
+) -> list[dict[str, Any]]:
+    """What became of ``count`` lifecycles under each policy, a round each; the folder ``ledger_steps`` gets a
+    recording of each round's ledger."""
     timeout_s = 1800.0 + count * len(policies)
     bridge, compiled = map(str, jars())
     command = [str(find_spark().home / "bin" / "spark-submit"), "--class", _MAIN]
     command += ["--driver-java-options", _JAVA_OPTIONS]
     # The scheduler's packages must have one class loader.
     command += ["--driver-class-path", f"{bridge}{os.pathsep}{compiled}", "--driver-memory", "1g"]
+    if ledger_steps is not None:
+        command += ["--conf", f"spark.testing.schedLedgerSteps={ledger_steps}"]
     command += [*_options(policies), compiled]
     command += [str(seed), str(count), sys.executable, ",".join(policies)]
     done = subprocess.run(

@@ -27,7 +27,7 @@ trait LedgerListener {
  *
  * @param seed of the draws of calibrated deadlines
  */
-final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, seed: Long = 0) {
+class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, seed: Long = 0) {
   import Ledger._
 
   private var arrivals = 0

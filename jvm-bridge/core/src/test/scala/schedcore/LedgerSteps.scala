@@ -6,7 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 /** Runs ledger operations written as data; `tools/ledger_steps.py` is its twin. */
-final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimits.Unbounded) {
+final class LedgerSteps(rules: collection.Map[String, Rule], limits: IdleLimits = IdleLimits.Unbounded, seed: Long = 0) {
   private val mapper = new ObjectMapper()
   private val told = mutable.ArrayBuffer.empty[JsonNode]
 
@@ -15,7 +15,10 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
       told += mapper.createArrayNode().add("held").add(job).add(stage).add(executor).add(deadlineMs)
     def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit =
       told += mapper.createArrayNode().add("freed").add(job).add(executor).add(reason)
-  }, limits)
+  }, limits, seed)
+
+  /** Of a step at which the ledger called nobody. */
+  def nothing: JsonNode = mapper.createArrayNode()
 
   /** What the step did, under the names that `expect` uses. */
   def run(step: JsonNode): ObjectNode = {
@@ -58,6 +61,9 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
       case "stage_ended" => ledger.stageEnded(text("stage"), now)
       case "may_launch" =>
         outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))
+      case "refused_on" => outcome.put("answer", ledger.refusedOn(text("executor"), text("job")))
+      case "held_up_by" => ledger.heldUpBy(text("job"), int("slots")).toSeq.sorted.foldLeft(outcome.putArray("answer"))(_.add(_))
+      case "give_way" => ledger.giveWay(text("job"), now)
       case "task_launched" =>
         ledger.taskLaunched(int("task"), text("stage"), int("index"), text("executor"), flag("copy"), now)
       case "task_ended" =>

@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import schedcore.{EventQueue, Ledger, Questions, SlotNews}
+import schedcore.{EventQueue, Ledger, Questions, RecordedLedger, SlotNews}
 
 /**
  * The books of one application: who holds which slots, the jobs and what runs of them, the plan in force, and what the planner
@@ -15,7 +15,8 @@ private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, contex
     body(registry.state(scheduler.nowMs))
   }, teaches = settings.planner.enabled)
   val slotNews: SlotNews = new SlotNews(events)
-  val ledger = new Ledger(slotNews, settings.idle, context.startTime)
+  val ledger: Ledger = RecordedLedger.orPlain(
+    slotNews, settings.idle, context.startTime, context.conf.getOption(RecordedLedger.Setting))
   val plans = new PlanBook(settings.planner.patienceMs)
   val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))

@@ -16,9 +16,10 @@ import schedcore._
  * waits for Python: rules are applied here, plans only replace rules.
  */
 private[spark] final class SchedTaskScheduler(
-    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings, stock: Option[StockScheduler] = None)
+    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings, stock: Option[StockScheduler] = None,
+    // Spark's own times, and the deadlines of marks, are the machine's clock's.
+    private[sparksched] val steadyClock: SteadyClock = new SteadyClock)
     extends ManagedScheduler(context, maxTaskFailures, isLocal, stock) {
-  private[sparksched] val steadyClock = new SteadyClock // Spark's own times, and the deadlines of marks, are the machine's clock's.
   private[sparksched] def nowMs: Long = steadyClock.nowMs
 
   /** Every call of Spark's into this scheduler's own code goes through this. */
