@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 
 from spark_sched.predict import Forecast
 from spark_sched.protocol.plan import PoolShare, ReservationRule
-from spark_sched.state import JobMarks
+from spark_sched.state import JobMarks, JobView
 
 #: What jobs are sorted by, the smallest first. No two jobs have equal keys: arrival decides between equals.
 Key: TypeAlias = tuple[Any, ...]
@@ -60,12 +60,14 @@ class Moment:
     Attributes:
         slots: of the cluster.
         forecast: of an active job.
+        view: an active job as a snapshot shows it.
         all_jobs: the active ones in the order of their arrival, for a key that depends on all of them.
     """
 
     now_ms: int
     slots: int
     forecast: Callable[[OrderedJob], Forecast]
+    view: Callable[[OrderedJob], JobView]
     all_jobs: Callable[[], Iterable[OrderedJob]]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spark_sched.policies.key_order import Moment, OrderedJob
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.protocol.plan import JobPlan
+from spark_sched.state import JobView
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.enforce.enforcement import StartGate
 from spark_sched_lab.enforce.queues import QueueTurns
@@ -207,7 +208,7 @@ class Plans:
 
     def _put(self, lanes: Lanes, changed: Sequence[JobRun], gone: Sequence[str]) -> None:
         now_ms = self.instant.now_ms
-        moment = Moment(now_ms, sum(self.totals), self._forecast, self._planned_jobs)
+        moment = Moment(now_ms, sum(self.totals), self._forecast, self._view, self._planned_jobs)
         moved = lanes.order.update(changed, gone, moment)
         lanes.at_ms = now_ms
         for job in changed:
@@ -219,7 +220,10 @@ class Plans:
         return [job for job in self.jobs.active.values() if not job.terms.on_hold or job.running_slots]
 
     def _forecast(self, job: OrderedJob) -> Forecast:
-        return self.planner.forecast(self.jobs.active[job.job].job_view(self.slots.nodes.names))
+        return self.planner.forecast(self._view(job))
+
+    def _view(self, job: OrderedJob) -> JobView:
+        return self.jobs.active[job.job].job_view(self.slots.nodes.names)
 
     def _again(self, again_ms: int | None) -> None:
         if again_ms is None:

@@ -133,7 +133,7 @@ def test_a_key_order_ranks_jobs_as_the_plans_do(policy: Policy, data: st.DataObj
         order.update(
             [view for key, view in now.items() if seen.get(key) is not view],
             [key for key in seen if key not in now],
-            Moment(now_ms, snapshot.slots, lambda _: UNKNOWN, snapshot.jobs.values),
+            Moment(now_ms, snapshot.slots, lambda _: UNKNOWN, lambda job, now=now: now[job.job], now.values),
         )
         seen = dict(now)
         places = {key: order.place(key) for key in now}
