@@ -67,6 +67,9 @@ class Capabilities:
         by_spark_job: stages of equal rank get slots in the order of their Spark jobs, as on stock Spark;
             otherwise in the order of their jobs' arrival (simulator).
         tunes_isolation: it chooses the isolation level of jobs that set none.
+        key_order: its plans sort jobs by a key and give all jobs priority 0, and it also gives that order as
+            a `spark_sched.policies.key_order.KeyOrder`, which the simulator updates job by job in place of
+            making plans. Its forecasts count when a job arrives.
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
     """
 
@@ -82,6 +85,7 @@ class Capabilities:
     marks: frozenset[str] = frozenset({"priority", "isolation", "deadline"})
     by_spark_job: bool = False
     tunes_isolation: bool = False
+    key_order: bool = False
     warm_up: Callable[[], None] = _nothing
 
     def changes(self, *, forecast: bool) -> ChangesWith:

@@ -14,6 +14,7 @@ from spark_sched_lab.engine import planning
 from spark_sched_lab.engine.agenda import Agenda, Instant
 from spark_sched_lab.engine.emitted_events import EmittedEvents
 from spark_sched_lab.engine.gates import Gates
+from spark_sched_lab.engine.jobs import SincePlan
 from spark_sched_lab.engine.records import Attempt, JobRun, StageRun
 from spark_sched_lab.engine.reservations import Reservations
 from spark_sched_lab.engine.results import Recorder
@@ -26,6 +27,7 @@ class Attempts:
     Attributes:
         recorder: gets a row for every attempt; None: rows are not kept.
         follow_outputs: whether to record where tasks ran, for the stages that read their output.
+        since_plan: gets the jobs whose running slots change.
         stage_over: called when all tasks of a stage are done.
         servers: the servers whose cores tasks share; None: each task has a slot for itself.
     """
@@ -42,6 +44,7 @@ class Attempts:
     recorder: Recorder | None
     follow_outputs: bool
     stage_over: Callable[[StageRun], None]
+    since_plan: SincePlan
     servers: Servers | None = None
     launched: int = 0
 
@@ -54,6 +57,8 @@ class Attempts:
         stage.running[a.task] = a
         stage.view = job.view = None
         job.running_slots += 1
+        if self.since_plan.touched is not None:
+            self.since_plan.touched[job] = None
         if job.queue is not None:
             self.queues.started(job.queue)
         sums = job.sums
@@ -166,6 +171,8 @@ class Attempts:
         job = stage.job
         stage.view = job.view = None
         job.running_slots -= 1
+        if self.since_plan.touched is not None:
+            self.since_plan.touched[job] = None
         if job.queue is not None:
             self.queues.stopped(job.queue, now - a.start_ms, now)
         self.instant.changed |= planning.TASKS

@@ -103,7 +103,7 @@ class EmittedEvents:
         if self._predictor is not None:
             s = job.spec
             self._predictor.learn(
-                JobSummary(s.key, s.name, s.marked, "ended", job.start_ms, now_ms, cut_short=False)
+                JobSummary(s.key, s.name, s.marked, "ended", job.started_ms, now_ms, cut_short=False)
             )
 
     def stage_started(self, stage: StageRun, now_ms: int) -> None:

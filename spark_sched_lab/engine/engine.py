@@ -115,7 +115,7 @@ class Simulation:
         attempts = self._attempts = Attempts(
             instant, agenda, slots, queues, gates, starts, durations, reservations, emitted,
             recorder if keep_tasks else None, follow_outputs=cluster.locality is not None,
-            stage_over=self._jobs.end_stage,
+            stage_over=self._jobs.end_stage, since_plan=self._jobs.since_plan,
         )  # fmt: skip
         self._servers: Servers | None = None
         if cluster.model == "sharing":

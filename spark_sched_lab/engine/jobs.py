@@ -50,10 +50,12 @@ class SincePlan:
 
     Attributes:
         new: jobs that arrived, or that the planner does not know.
+        touched: jobs of which a policy's `KeyOrder` has to be told; None: there is none.
     """
 
     new: dict[str, JobRun] = field(default_factory=dict)
     ended: dict[str, EndedJob] = field(default_factory=dict)
+    touched: dict[JobRun, None] | None = None
 
 
 @dataclass(slots=True)
@@ -94,6 +96,11 @@ class ActiveJobs:
     since_plan: SincePlan = field(default_factory=SincePlan)
     _numbers: _Numbers = field(default_factory=_Numbers)
 
+    def touched(self, job: JobRun) -> None:
+        """Something changed of which a policy's order is told (`SincePlan.touched`)."""
+        if self.since_plan.touched is not None:
+            self.since_plan.touched[job] = None
+
     # ---- arrivals ----
 
     def next_arrival(self) -> None:
@@ -126,11 +133,12 @@ class ActiveJobs:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         now_ms, newcomers = self.instant.now_ms, self.newcomers
         spec = self.rules.limited(spec)
-        job = JobRun(spec, next(self._numbers.job), self.rules.own(spec), now_ms)
+        job = JobRun(spec, next(self._numbers.job), self.rules.own(spec))
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
         job.rule = self.rules.in_force(job.terms)
         self.active[spec.key] = job
+        self.touched(job)
         self.since_plan.new[spec.key] = job
         self.instant.changed |= planning.ARRIVALS
         self.emitted.job_started(spec, now_ms)
@@ -166,7 +174,8 @@ class ActiveJobs:
             job.priority = own.priority
             job.rule = self.rules.in_force(job.terms)
             self.reservations.rule_set(job, now_ms)
-        self.waiting.unsorted = True
+        self.waiting.moved(job)
+        self.touched(job)
         for stage in job.stages.values():
             if job.terms.on_hold and stage.queued:
                 self.waiting.remove(stage)

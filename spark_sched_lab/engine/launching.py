@@ -50,7 +50,7 @@ class Launcher:
     @property
     def wanted(self) -> bool:
         """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
-        return bool(self.waiting.order or self.slots.holders or self.gates)
+        return bool(self.waiting or self.slots.holders or self.gates)
 
     def launch_all(self, now_ms: int) -> None:
         """Launch all tasks that the free slots of this instant allow."""
@@ -59,14 +59,9 @@ class Launcher:
         slots = self.slots
         if self.queues.weights:
             self._by_queue(now_ms)
-        elif slots.open_total > 0:
-            at, order = 0, self.waiting.order
-            while at < len(order) and slots.open_total > 0:
-                stage = order[at]
-                if self._fill(stage, now_ms):
-                    at = 0  # planned again
-                elif stage.queued:
-                    at += 1
+        else:
+            while slots.open_total > 0 and self._in_order(now_ms):
+                pass  # planned again
         if slots.holders:
             while slots.holders and self._privileged(now_ms):
                 pass  # planned again
@@ -75,10 +70,20 @@ class Launcher:
         if slots.open_total > 0 and (self.gates or self.starts.active):
             self._left_over(now_ms)
             # A launch may have ended holds that its job no longer needs.
-            while slots.holders and self._enforcement.spares_again(slots.open_total, self.waiting.order):
+            while slots.holders and self._enforcement.spares_again(slots.open_total, self.waiting):
                 if not self._left_over(now_ms):
                     break
         slots.opened.clear()
+
+    def _in_order(self, now_ms: int) -> bool:
+        """Give open slots to the stages that wait, first one first. Returns whether the order has changed."""
+        slots = self.slots
+        for stage in self.waiting:
+            if self._fill(stage, now_ms):
+                return True
+            if slots.open_total <= 0:
+                break
+        return False
 
     def _privileged(self, now_ms: int) -> bool:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""
@@ -110,7 +115,7 @@ class Launcher:
         for a planned start: otherwise they would keep their slots from all other jobs. Returns whether a task
         was launched."""
         enforcement, slots = self._enforcement, self.slots
-        wanting = [stage for stage in self.waiting.order if self._only_spare(stage) and not stage.spec.gang]
+        wanting = [stage for stage in self.waiting if self._only_spare(stage) and not stage.spec.gang]
         gated = [
             stage
             for stage in self.gates.shut_stages()
@@ -119,7 +124,7 @@ class Launcher:
         if not wanting and not gated:
             return False
         launched = False
-        enforcement.begin_spare(slots.open_total, self.waiting.order)
+        enforcement.begin_spare(slots.open_total, self.waiting)
         for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.edges.part, s.index)):
             behind = not self._only_spare(stage)
             tasks = self.gates.behind(stage) if behind else stage.pending

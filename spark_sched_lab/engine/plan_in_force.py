@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_sched.policies.key_order import Moment, OrderedJob
+from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.protocol.plan import JobPlan
+from spark_sched.state import JobView
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.enforce.enforcement import StartGate
 from spark_sched_lab.enforce.queues import QueueTurns
@@ -13,7 +18,8 @@ from spark_sched_lab.engine.attempts import Attempts
 from spark_sched_lab.engine.emitted_events import EmittedEvents
 from spark_sched_lab.engine.gates import Gates
 from spark_sched_lab.engine.jobs import ActiveJobs
-from spark_sched_lab.engine.records import UNRANKED
+from spark_sched_lab.engine.lanes import Lanes
+from spark_sched_lab.engine.records import UNRANKED, JobRun
 from spark_sched_lab.engine.waiting import WaitingStages
 from spark_sched_lab.engine.workload import SchedulingChange
 
@@ -57,13 +63,14 @@ class Plans:
         next end of a job's task on.
         """
         now_ms, jobs = self.instant.now_ms, self.jobs
+        self._end_order()
         if change.plan_every_ms is not None:
             self.planner.every_ms = change.plan_every_ms
             jobs.newcomers.reserve = change.plan_every_ms > 0
         if change.policy is not None:
             self.planner.take(change.policy)
             self.waiting.by_spark_job = change.policy.capabilities.by_spark_job
-            self.waiting.unsorted = True
+            self.waiting.all_moved()
             self._again_ms = None
             jobs.since_plan.new.update(jobs.active)  # It knows none.
         if change.reserves is jobs.rules.paused:
@@ -87,6 +94,12 @@ class Plans:
             if at_ms > now:
                 return
         self.instant.changed = 0
+        if self.waiting.lanes is None or not self._update(self.waiting.lanes):
+            self._make()
+            self._begin_order()
+
+    def _make(self) -> None:
+        now = self.instant.now_ms
         one_by_one = self.planner.one_by_one
         since = self.jobs.since_plan
         jobs = since.new if one_by_one else self.jobs.active
@@ -99,13 +112,13 @@ class Plans:
         if not one_by_one:
             self.starts.put(plan)
         for job in planning.put_in_force(
-            plan,
+            plan.jobs,
             jobs,
             self.jobs.rules,
             ordered=plan.ordered,
             by_arrival=one_by_one,
         ):
-            self.waiting.unsorted = True
+            self.waiting.moved(job)
             self.jobs.reservations.rule_set(job, now)
         for entry in plan.jobs:
             job = jobs[entry.job]
@@ -130,6 +143,87 @@ class Plans:
             # plan.
             again_ms = now + 1 if again_ms is None else min(again_ms, now + 1)
         self._again(again_ms)
+
+    # ---- policies that sort jobs by a key ----
+
+    def _begin_order(self) -> None:
+        """A plan is in force. If its order is one by a key and no job may hold slots, that order replaces the
+        next plans: it is updated job by job."""
+        jobs = self.jobs
+        order = None if jobs.reservations.engaged else self.planner.key_order()
+        if order is None or any(job.rule.isolation > 0.0 for job in jobs.active.values()):
+            return
+        self.waiting.order_by(order)
+        assert self.waiting.lanes is not None
+        jobs.since_plan.touched = {}
+        self._put(self.waiting.lanes, self._planned_jobs(), ())
+
+    def _end_order(self) -> None:
+        """Plans rank jobs again, first as the order does."""
+        lanes = self.waiting.lanes
+        if lanes is not None:
+            for rank, job in enumerate(lanes.sorted(self.jobs.active.values())):
+                job.rank = rank
+            for job in self.jobs.active.values():
+                job.place = None
+            self.planner.memory = lanes.order.memory()
+            self.jobs.since_plan.touched = None
+            self.waiting.order_by(None)
+
+    def _update(self, lanes: Lanes) -> bool:
+        """Update the order by what changed since the last plan, in place of a plan. Returns false if a job
+        may hold slots from now on: then plans rank jobs."""
+        since, active = self.jobs.since_plan, self.jobs.active
+        assert since.touched is not None
+        changed = [job for job in since.touched if active.get(job.key) is job]
+        if len(changed) > 1:
+            changed.sort(key=lambda job: job.arrival)
+        gone = list(since.ended)
+        entries = []
+        for job in changed:
+            if job.terms.on_hold and not job.running_slots:
+                gone.append(job.key)
+            elif job.place is None or job.terms.changed:
+                rules = lanes.order.rules(job, UNKNOWN)
+                if rules.reservation is not None:
+                    self._end_order()
+                    return False
+                entries.append(JobPlan(job.key, 0, 0, None, "", pool=rules.pool))
+        if entries:
+            of = self.jobs.rules
+            for job in planning.put_in_force(entries, active, of, ordered=False, by_arrival=False):
+                self.jobs.reservations.rule_set(job, self.instant.now_ms)
+        if len(gone) > len(since.ended):
+            hidden = [job for job in changed if job.terms.on_hold and not job.running_slots]
+            changed = [job for job in changed if job not in hidden]
+            for job in hidden:
+                job.place = None
+        since.touched.clear()
+        since.new.clear()
+        if gone:
+            since.ended = {}
+        self.planner.plans += 1
+        self._put(lanes, changed, gone)
+        return True
+
+    def _put(self, lanes: Lanes, changed: Sequence[JobRun], gone: Sequence[str]) -> None:
+        now_ms = self.instant.now_ms
+        moment = Moment(now_ms, sum(self.totals), self._forecast, self._view, self._planned_jobs)
+        moved = lanes.order.update(changed, gone, moment)
+        lanes.at_ms = now_ms
+        for job in changed:
+            lanes.place(job)
+        lanes.moved(moved)
+
+    def _planned_jobs(self) -> list[JobRun]:
+        """The jobs that plans contain."""
+        return [job for job in self.jobs.active.values() if not job.terms.on_hold or job.running_slots]
+
+    def _forecast(self, job: OrderedJob) -> Forecast:
+        return self.planner.forecast(self._view(job))
+
+    def _view(self, job: OrderedJob) -> JobView:
+        return self.jobs.active[job.job].job_view(self.slots.nodes.names)
 
     def _again(self, again_ms: int | None) -> None:
         if again_ms is None:

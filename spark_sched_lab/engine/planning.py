@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from spark_sched.policies.base import ChangesWith, Policy
-from spark_sched.predict import Predictor, forecasts
-from spark_sched.protocol.plan import Plan
-from spark_sched.state import EndedJob, ExecutorView, Snapshot
+from spark_sched.policies.key_order import KeyOrder, KeyOrdered
+from spark_sched.predict import UNKNOWN, Forecast, Predictor, forecasts
+from spark_sched.protocol.plan import JobPlan, Plan
+from spark_sched.state import EndedJob, ExecutorView, JobView, Snapshot
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.enforce.overlay import Planned
 from spark_sched_lab.engine.records import JobRun
@@ -62,6 +63,18 @@ class Planner:
         self.one_by_one = changes_with is ChangesWith.ARRIVALS
         #: The policy's memory after its last plan.
         self.memory: Any = None
+
+    def key_order(self) -> KeyOrder | None:
+        """The order that the policy's plans at once would give, after its last one; None: it has none."""
+        policy = self.policy
+        if self.every_ms or self.one_by_one or not policy.capabilities.key_order:
+            return None
+        assert isinstance(policy, KeyOrdered), f"{policy.name} declares a key_order and has none"
+        return policy.key_order(self.memory)
+
+    def forecast(self, job: JobView) -> Forecast:
+        """The forecast of one active job."""
+        return UNKNOWN if self.predictor is None else self.predictor.forecast(job)
 
     def plan(
         self,
@@ -142,7 +155,7 @@ class _Executors(Mapping[str, ExecutorView]):
 
 
 def put_in_force(
-    plan: Plan,
+    entries: Iterable[JobPlan],
     jobs: Mapping[str, JobRun],
     rules: Rules,
     *,
@@ -153,11 +166,11 @@ def put_in_force(
     changed.
 
     Args:
-        plan: of these jobs alone.
+        entries: of the plan of these jobs alone.
         ordered: the plan's ranks are in force.
         by_arrival: whether the plan contains only new jobs, so that a job's rank is its arrival.
     """
-    for entry in plan.jobs:
+    for entry in entries:
         job = jobs[entry.job]
         terms = job.terms
         terms.share = None if entry.share is None else dict(entry.share)

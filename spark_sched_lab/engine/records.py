@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from spark_sched.policies.key_order import Place
 from spark_sched.protocol.plan import PilotSet
 from spark_sched.state import DurationSums, JobMarks, JobView, RunningTask, StageView
 from spark_sched_lab.cluster.delay_scheduling import Near
 from spark_sched_lab.enforce.overlay import Planned
 from spark_sched_lab.enforce.pilots import PilotGate
 from spark_sched_lab.enforce.rule import Rule
+from spark_sched_lab.engine.sorted_entries import Entry
 from spark_sched_lab.engine.workload import JobSpec, StageSpec
 
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
-
-SortKey: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -105,8 +105,8 @@ class StageRun:
     """One active stage: the tasks that wait, those that run, and what is known of the stage."""
 
     __slots__ = (
-        "durations", "edges", "gate", "index", "job", "key", "pending", "places", "queued", "reruns",
-        "running", "sort_key", "spec", "start_ms", "view",
+        "durations", "edges", "entry", "gate", "index", "job", "key", "pending", "places", "queued", "reruns",
+        "running", "spec", "start_ms", "view",
     )  # fmt: skip
 
     def __init__(
@@ -126,14 +126,8 @@ class StageRun:
         self.gate: PilotGate | None = None  # once a plan named pilots
         self.running: dict[int, Attempt] = {}
         self.queued = False
-        self.sort_key: SortKey = (0, 0, 0, 0, 0, 0)
+        self.entry: Entry | None = None  # among the stages that wait
         self.view: StageView | None = None
-
-    def refresh_key(self, by_spark_job: bool) -> None:
-        job = self.job
-        queue = -1 if job.queue is None else job.queue
-        arrival = 0 if by_spark_job else job.arrival
-        self.sort_key = (-job.priority, queue, job.rank, arrival, self.edges.part, self.index)
 
     # ---- as enforcement sees it ----
 
@@ -247,20 +241,20 @@ class JobRun:
     """One active job: its place in the order, what holds for it, its stages and its slots."""
 
     __slots__ = (
-        "arrival", "held", "key", "priority", "progress", "queue", "rank", "rule", "running_slots",
-        "spec", "stages", "start_ms", "sums", "terms", "view",
+        "arrival", "held", "key", "place", "priority", "progress", "queue", "rank", "rule", "running_slots",
+        "spec", "stages", "sums", "terms", "view",
     )  # fmt: skip
 
-    def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
+    def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule) -> None:
         self.spec = spec
         self.key = spec.key
         self.arrival = arrival
-        self.start_ms = now_ms
         self.terms = JobTerms(JobMarks.of(spec), own_rule)
         self.rule = own_rule  # in force
         self.priority = own_rule.priority
         self.rank = UNRANKED
         self.queue: int | None = None
+        self.place: Place | None = None  # by the policy's `KeyOrder`, where that orders jobs
         self.progress = JobProgress(spec.stages)
         self.sums = JobSums()
         self.stages: dict[str, StageRun] = {}
@@ -268,13 +262,33 @@ class JobRun:
         self.running_slots = 0
         self.view: JobView | None = None
 
+    # ---- as a `KeyOrder` sees it ----
+
+    @property
+    def job(self) -> str:
+        return self.key
+
+    @property
+    def marks(self) -> JobMarks:
+        return self.terms.marks
+
+    @property
+    def started_ms(self) -> int:
+        return self.spec.submit_ms
+
+    @property
+    def held_slots(self) -> int:
+        return sum(self.held.values())
+
+    # ---- as snapshots show it ----
+
     def job_view(self, names: Sequence[str]) -> JobView:
         """The job as a snapshot shows it; ``names`` are the nodes'."""
         if self.view is None:
             self.view = JobView(
                 self.key,
                 self.terms.marks,
-                started_ms=self.start_ms,
+                started_ms=self.started_ms,
                 arrival=self.arrival,
                 stages=tuple([stage.stage_view(names) for stage in self.stages.values()]),
                 held=MappingProxyType(dict(self.held)),

@@ -2,81 +2,161 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from operator import attrgetter
+from collections.abc import Iterator
+from itertools import groupby
 
+from spark_sched.policies.key_order import KeyOrder
 from spark_sched_lab.cluster.placement import Slots
-from spark_sched_lab.engine.records import StageRun
+from spark_sched_lab.engine.lanes import Lanes
+from spark_sched_lab.engine.records import JobRun, StageRun
+from spark_sched_lab.engine.sorted_entries import Entry, SortedEntries
 
-_sort_key = attrgetter("sort_key")
+#: From this part of the waiting stages on, sorting all of them is cheaper than moving those that changed.
+_MANY = 8
 
 
 class WaitingStages:
-    """By priority, the plan's queue and rank, arrival of the job, number of the stage.
+    """By priority, the plan's queue and rank, arrival of the job, number of the stage; or by the policy's
+    key.
 
     Attributes:
-        order: the stages, first one first.
         by_spark_job: Spark jobs count in place of jobs, as on stock Spark (`Capabilities.by_spark_job`).
-        unsorted: priorities or ranks changed since the last `sort`.
+        lanes: the order by the policy's key, while that orders jobs; None: plans do.
     """
 
     def __init__(self, by_spark_job: bool) -> None:
         self.by_spark_job = by_spark_job
-        self.order: list[StageRun] = []
-        self.unsorted = False
+        self.lanes: Lanes | None = None
+        # (negative priority, queue, rank, arrival, part, index, stage)
+        self._order = SortedEntries()
+        self._moved: dict[JobRun, None] = {}
+        self._unsorted = False
+
+    def __bool__(self) -> bool:
+        """Whether any stage waits."""
+        return bool(self._order.count or self.lanes)
 
     def add(self, stage: StageRun) -> None:
         """Add a stage with a waiting task. A stage that is present already keeps its place; a stage of a job
         on hold is not added."""
         if not stage.queued and not stage.job.terms.on_hold:
             stage.queued = True
-            stage.refresh_key(self.by_spark_job)
-            insort(self.order, stage, key=_sort_key)
+            if self.lanes is not None:
+                self.lanes.add(stage)
+            else:
+                entry = stage.entry = self._entry(stage)
+                self._order.add(entry)
 
     def remove(self, stage: StageRun) -> None:
         """Remove a stage without waiting tasks."""
         stage.queued = False
-        at = bisect_left(self.order, stage.sort_key, key=_sort_key)
-        assert self.order[at] is stage, f"stage {stage.key} is not where its key {stage.sort_key} says"
-        del self.order[at]
+        if self.lanes is not None:
+            self.lanes.remove(stage)
+        else:
+            entry, stage.entry = stage.entry, None
+            assert entry is not None, f"stage {stage.key} does not wait"
+            self._order.remove(entry)
+
+    # ---- changes of the order ----
+
+    def moved(self, job: JobRun) -> None:
+        """The priority, queue or rank of the job has changed; the next `sort` puts it in force."""
+        self._moved[job] = None
+
+    def all_moved(self) -> None:
+        """Those of any job may have changed."""
+        self._unsorted = True
 
     def sort(self) -> None:
         """Put the present priorities and ranks in force."""
-        if self.unsorted:
-            self.unsorted = False
-            for stage in self.order:
-                stage.refresh_key(self.by_spark_job)
-            self.order.sort(key=_sort_key)
+        if not (self._moved or self._unsorted):
+            return
+        if self.lanes is None:
+            if self._unsorted or len(self._moved) * _MANY > self._order.count:
+                self._sort_all([entry[-1] for entry in self._order])
+            else:
+                for job in self._moved:
+                    for stage in job.stages.values():
+                        if stage.queued and stage.entry != self._entry(stage):
+                            self.remove(stage)
+                            self.add(stage)
+        self._moved.clear()
+        self._unsorted = False
+
+    def order_by(self, order: KeyOrder | None) -> None:
+        """The order by which stages wait from now on; None: priorities and ranks of plans."""
+        if self.lanes is not None:
+            stages = self.lanes.stages()
+            for stage in stages:
+                stage.job.place = None
+        else:
+            stages = [entry[-1] for entry in self._order]
+        if order is None:
+            self.lanes = None
+            self._sort_all(stages)
+        else:
+            self.lanes = Lanes(order)
+            self._order = SortedEntries()
+            for stage in stages:
+                stage.entry = None
+                self.lanes.add(stage)
+
+    def _sort_all(self, stages: list[StageRun]) -> None:
+        entries = sorted(map(self._entry, stages))
+        for entry in entries:
+            entry[-1].entry = entry
+        self._order.put(entries)
+
+    def _entry(self, stage: StageRun) -> Entry:
+        job = stage.job
+        queue = -1 if job.queue is None else job.queue
+        arrival = 0 if self.by_spark_job else job.arrival
+        return -job.priority, queue, job.rank, arrival, stage.edges.part, stage.index, stage
+
+    # ---- the order ----
+
+    def __iter__(self) -> Iterator[StageRun]:
+        """The stages, first one first. The consumer may remove the one that it has just got, and no
+        other."""
+        if self.lanes is not None:
+            yield from self.lanes
+            return
+        entry = self._order.first()
+        while entry is not None:
+            yield entry[-1]
+            entry = self._order.after(entry)
 
     def levels(self) -> list[dict[int, list[StageRun]]]:
         """The stages by priority, highest first, and within one by queue (-1: none)."""
-        order, at = self.order, 0
         found: list[dict[int, list[StageRun]]] = []
-        while at < len(order):
-            priority, queue, *_ = order[at].sort_key
-            if not at or order[at - 1].sort_key[0] != priority:
+        priority = None
+        for (level, queue), entries in groupby(self._order, key=_level):
+            if level != priority:
+                priority = level
                 found.append({})
-            end = bisect_left(order, (priority, queue + 1), lo=at, key=_sort_key)
-            found[-1][queue] = order[at:end]
-            at = end
+            found[-1][queue] = [entry[-1] for entry in entries]
         return found
 
     def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
         """The stages that may take a slot if none is open: their job holds one, or the ledger does not refuse
         it all that others hold."""
-        holders, order, at = slots.holders, self.order, 0
+        holders = slots.holders
         found = [stage for job in holders for stage in job.stages.values() if stage.queued]
         # Without pools the ledger refuses a job what it refuses an earlier one of the same priority.
         by_place = not self.by_spark_job and all(job.rule.pool is None for job in holders)
-        while at < len(order):
-            stage = order[at]
-            at += 1
-            if stage.job in holders:
-                continue
-            if slots.may_override(stage.job, now_ms):
-                found.append(stage)
-            elif by_place:
-                priority, queue, *_ = stage.sort_key
-                at = bisect_left(order, (priority, queue + 1), lo=at, key=_sort_key)
-        found.sort(key=_sort_key)
+        entry = self._order.first()
+        while entry is not None:
+            stage: StageRun = entry[-1]
+            refused = False
+            if stage.job not in holders:
+                refused = not slots.may_override(stage.job, now_ms)
+                if not refused:
+                    found.append(stage)
+            # An entry without a rank comes before all of its priority and queue.
+            entry = self._order.after((entry[0], entry[1] + 1) if refused and by_place else entry)
+        found.sort(key=self._entry)
         return found
+
+
+def _level(entry: Entry) -> tuple[int, int]:
+    return entry[0], entry[1]

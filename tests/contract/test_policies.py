@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from jsonschema import Draft202012Validator
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import Plan, Policy, PolicySettings, available, create
-from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.policies.key_order import KeyOrdered, Moment
+from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.protocol.events import (
     ExecutorAdded,
     JobEnded,
@@ -28,7 +30,7 @@ from spark_sched.protocol.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.state import ClusterState, Snapshot
+from spark_sched.state import ClusterState, JobView, Snapshot
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "protocol" / "plan.schema.json").read_text())
@@ -87,6 +89,61 @@ def worlds(draw: st.DrawFn) -> World:
 
 def decide(policy: Policy, world: World, seed: int = 3) -> Plan:
     return policy.decide(world[0], world[1], 5_000, np.random.default_rng(seed), None)[0]
+
+
+ORDERED = [policy for policy in POLICIES if policy.capabilities.key_order]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=available())
+def test_a_policy_has_a_key_order_if_it_declares_one(policy: Policy) -> None:
+    assert isinstance(policy, KeyOrdered) == policy.capabilities.key_order
+
+
+@pytest.mark.parametrize("policy", ORDERED, ids=lambda policy: policy.name)
+@given(data=st.data())
+def test_a_key_order_ranks_jobs_as_the_plans_do(policy: Policy, data: st.DataObject) -> None:
+    assert isinstance(policy, KeyOrdered)
+    state, now_ms, memory, seen = ClusterState(), 0, None, dict[str, JobView]()
+    state.apply(ExecutorAdded(0, "e", "h", 8))
+    order = policy.key_order(None)
+    running: list[tuple[str, int]] = []
+    for number in range(data.draw(st.integers(1, 12))):
+        now_ms += data.draw(st.integers(0, 3_000))
+        present = sorted(state.snapshot().jobs)
+        step = data.draw(st.sampled_from(("job", "job", "launch", "launch", "end", "job ends")))
+        if step == "launch" and present:
+            job = data.draw(st.sampled_from(present))
+            state.apply(TaskLaunched(now_ms, job, f"{job}.0", number, number, "e", False))
+            running.append((job, number))
+        elif step == "end" and running:
+            job, task = running.pop(data.draw(st.integers(0, len(running) - 1)))
+            state.apply(TaskEnded(now_ms, job, f"{job}.0", task, task, "e", 1_000, "success", False))
+        elif step == "job ends" and present:
+            ended = data.draw(st.sampled_from(present))
+            for job, task in [each for each in running if each[0] == ended]:
+                running.remove((job, task))
+                state.apply(TaskEnded(now_ms, job, f"{job}.0", task, task, "e", 1_000, "success", False))
+            state.apply(JobEnded(now_ms, ended, "ended"))
+        else:
+            state.apply(replace(data.draw(jobs), time_ms=now_ms, job=f"{number}"))
+            state.apply(StageStarted(now_ms, f"{number}", f"{number}.0", "p", 0, 50, None, False, False))
+        snapshot = state.snapshot()
+        plan, memory = policy.decide(snapshot, {}, now_ms, np.random.default_rng(3), memory)
+        now = snapshot.jobs
+        order.update(
+            [view for key, view in now.items() if seen.get(key) is not view],
+            [key for key in seen if key not in now],
+            Moment(now_ms, snapshot.slots, lambda _: UNKNOWN, lambda job, now=now: now[job.job], now.values),
+        )
+        seen = dict(now)
+        places = {key: order.place(key) for key in now}
+        values = {key: order.value(place, now_ms) for key, place in places.items()}
+        assert sorted(now, key=values.__getitem__) == [entry.job for entry in plan.jobs]
+        for a, b in pairwise(sorted(now, key=lambda key: (str(places[key].lane), places[key].key))):
+            assert places[a].lane != places[b].lane or values[a] < values[b]
+        for entry in plan.jobs:
+            rules = order.rules(now[entry.job], UNKNOWN)
+            assert (entry.priority, entry.reservation, entry.pool) == (0, rules.reservation, rules.pool)
 
 
 # ---- what each plan must keep: a world, the policy that planned for it, and its plan ----

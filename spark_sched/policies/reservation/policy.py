@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
+from spark_sched.policies.key_order import OrderedJob
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.protocol.plan import ReservationRule
 from spark_sched.state import JobView, Snapshot
@@ -38,7 +39,7 @@ class ReservationPolicy(RankingPolicy):
         return lambda job: (-job.marks.priority, job.arrival), decide_job
 
     def rule(
-        self, job: JobView, forecast: Forecast, tuned: float | None = None
+        self, job: OrderedJob, forecast: Forecast, tuned: float | None = None
     ) -> tuple[ReservationRule | None, str]:
         """How the job holds slots, None where it holds nothing, and why.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, Ranking, RankingPolicy
+from spark_sched.policies.key_order import JobRules, Key, KeyOrder, Moment, OrderedJob, Place
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.predict import UNKNOWN, Forecast
@@ -45,7 +46,9 @@ class FairPolicy(RankingPolicy):
     """
 
     name = "fair"
-    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES, marks=frozenset({"priority", "isolation"}))
+    capabilities = Capabilities(
+        changes_with=ChangesWith.LAUNCHES, marks=frozenset({"priority", "isolation"}), key_order=True
+    )
     options = Options((POOL_BY, WEIGHTS, MIN_SHARES))
 
     def __init__(self, settings: PolicySettings) -> None:
@@ -58,26 +61,91 @@ class FairPolicy(RankingPolicy):
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         used: Counter[str] = Counter()
         for job in snapshot.jobs.values():
-            used[self._pool(job)] += job.running_slots + sum(job.held.values())
+            used[self.pool(job)] += job.running_slots + sum(job.held.values())
 
-        def rank_by(job: JobView) -> tuple[bool, float, str, int]:
-            name = self._pool(job)
-            order = fair_order(used[name], self._weights.get(name, 1.0), self._min_shares.get(name, 0.0))
-            # Spark breaks ties by name. If each job is a pool, arrival is fairer.
-            return (*order, "" if self._pool_by == "job" else name, job.arrival)
+        def rank_by(job: JobView) -> Key:
+            name = self.pool(job)
+            return (*self.place_of(name, used[name]), job.arrival)
 
         def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
             rule, why = self._reservations.rule(job, forecasts.get(job.job, UNKNOWN))
-            name = self._pool(job)
+            name = self.pool(job)
             return 0, rule, f"pool {name!r} uses {used[name]} slots; {why}"
 
         return rank_by, decide_job
 
-    def pool_of(self, job: JobView) -> PoolShare:
-        name = self._pool(job)
+    def pool_of(self, job: OrderedJob) -> PoolShare:
+        name = self.pool(job)
         return PoolShare(name, self._weights.get(name, 1.0), self._min_shares.get(name, 0.0))
 
-    def _pool(self, job: JobView) -> str:
+    def key_order(self, memory: None) -> KeyOrder:
+        return _PoolOrder(self)
+
+    def rules(self, job: OrderedJob, forecast: Forecast) -> JobRules:
+        """The job's reservation and pool."""
+        return JobRules(self._reservations.rule(job, forecast)[0], self.pool_of(job))
+
+    def place_of(self, pool: str, used_slots: int) -> Key:
+        """The pool's place in FAIR order."""
+        order = fair_order(used_slots, self._weights.get(pool, 1.0), self._min_shares.get(pool, 0.0))
+        # Spark breaks ties by name. If each job is a pool, arrival is fairer.
+        return (*order, "" if self._pool_by == "job" else pool)
+
+    def pool(self, job: OrderedJob) -> str:
+        """The name of the job's pool."""
         if self._pool_by == "job":
             return job.job
         return (job.marks.user if self._pool_by == "user" else job.marks.job_class) or "default"
+
+
+class _PoolOrder(KeyOrder):
+    """Pools in FAIR order: a lane is a pool, and its jobs are in the order of their arrival."""
+
+    def __init__(self, policy: FairPolicy) -> None:
+        self._policy = policy
+        self._jobs: dict[str, tuple[Place, int]] = {}  # a job's place, and the slots that it uses
+        self._used: dict[Hashable, list[int]] = {}  # by pool: slots, and jobs
+        self._orders: dict[Hashable, Key] = {}
+
+    def update(
+        self, changed: Sequence[OrderedJob], gone: Iterable[str], moment: Moment
+    ) -> Iterable[Hashable]:
+        jobs, used, moved = self._jobs, self._used, dict[Hashable, None]()
+        for key in gone:
+            if key in jobs:
+                place, slots = jobs.pop(key)
+                use = used[place.lane]
+                use[0] -= slots
+                use[1] -= 1
+                moved[place.lane] = None
+        for job in changed:
+            slots = job.running_slots + job.held_slots
+            known = jobs.get(job.job)
+            if known is None:
+                place = Place(self._policy.pool(job), (job.arrival,))
+                use = used.setdefault(place.lane, [0, 0])
+                use[0] += slots
+                use[1] += 1
+            elif known[1] != slots:
+                place = known[0]
+                used[place.lane][0] += slots - known[1]
+            else:
+                continue
+            jobs[job.job] = place, slots
+            moved[place.lane] = None
+        for pool in moved:
+            slots, members = used[pool]
+            if members:
+                self._orders[pool] = self._policy.place_of(str(pool), slots)
+            else:
+                del used[pool], self._orders[pool]
+        return moved
+
+    def place(self, job: str) -> Place:
+        return self._jobs[job][0]
+
+    def value(self, place: Place, now_ms: int) -> Key:
+        return self._orders[place.lane] + place.key
+
+    def rules(self, job: OrderedJob, forecast: Forecast) -> JobRules:
+        return self._policy.rules(job, forecast)

@@ -10,13 +10,14 @@ most end much earlier.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.key_order import Key, KeyOrder, Moment, OrderedJob, Place
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
@@ -44,6 +45,10 @@ class _User:
             ended = sorted(number for _, number, _ in self.jobs if number not in keep)
             gone = set(ended[:excess])
             self.jobs = [job for job in self.jobs if job[1] not in gone]
+
+    def deadline_of(self, number: int) -> float | None:
+        """The deadline of a job in user virtual time; None: it has ended in the virtual system."""
+        return max((deadline for deadline, each, _ in self.jobs if each == number), default=None)
 
     def end(self) -> float:
         """Global virtual time at which its last job ends."""
@@ -105,6 +110,17 @@ class VirtualTime:
             user.drop_ended(keep)
         self.deadlines = {number: at for number, at in self.deadlines.items() if number in keep}
 
+    def drop_ended(self, keep: set[int]) -> None:
+        """As `forget`, where most deadlines stay."""
+        for user in self._users.values():
+            user.drop_ended(keep)
+        if len(self.deadlines) > len(keep):
+            self.deadlines = {number: at for number, at in self.deadlines.items() if number in keep}
+
+    def user(self, name: str) -> _User | None:
+        """A user with jobs left in the virtual system."""
+        return self._users.get(name)
+
     @staticmethod
     def _serve(user: _User, service: float) -> None:
         """Give ``service`` slot-ms to the user's jobs in equal parts; jobs that have all they need leave."""
@@ -133,7 +149,7 @@ class UwfqPolicy:
     """
 
     name = "uwfq"
-    capabilities = Capabilities(changes_with=ChangesWith.JOBS, marks=frozenset())
+    capabilities = Capabilities(changes_with=ChangesWith.JOBS, marks=frozenset(), key_order=True)
     options = Options((WEIGHTS,))
 
     def __init__(self, settings: PolicySettings) -> None:
@@ -174,3 +190,76 @@ class UwfqPolicy:
             decide_job=lambda job: (0, None, f"virtual deadline {deadlines[job.arrival] / 1000.0:.1f} s"),
         )
         return plan, virtual
+
+    def key_order(self, memory: VirtualTime | None) -> KeyOrder:
+        return _DeadlineOrder(VirtualTime() if memory is None else memory.copy(), self._weights)
+
+
+class _DeadlineOrder(KeyOrder):
+    """Jobs by virtual deadline. A lane is a user: its jobs keep the order in which they end in the fluid
+    system, and only another job of the user changes their deadlines.
+    """
+
+    def __init__(self, virtual: VirtualTime, weights: Mapping[str, float]) -> None:
+        self._virtual = virtual
+        self._weights = weights
+        self._places: dict[str, Place] = {}
+        self._keep: set[int] = set()
+        # By user: one that comes back begins another stay, whose jobs end after those of the stays before.
+        self._stays: dict[str, int] = {}
+
+    def update(
+        self, changed: Sequence[OrderedJob], gone: Iterable[str], moment: Moment
+    ) -> Iterable[Hashable]:
+        virtual, keep, moved = self._virtual, self._keep, dict[Hashable, None]()
+        for key in gone:
+            place = self._places.pop(key, None)
+            if place is not None:
+                number = place.key[-1]
+                keep.discard(number)
+                virtual.deadlines.pop(number, None)
+        typical: float | None = None
+        for job in changed:
+            if job.job in self._places:
+                continue
+            user, number = job.marks.user or "", job.arrival
+            keep.add(number)
+            if number not in virtual.deadlines:
+                virtual.advance(min(job.started_ms, moment.now_ms), moment.slots)
+                size = _size(job, moment)
+                if size is None:
+                    size = typical = _typical(moment) if typical is None else typical
+                if virtual.user(user) is None:
+                    self._stays[user] = self._stays.get(user, 0) + 1
+                virtual.arrive(number, user, self._weights.get(user, 1.0), size)
+                moved[user] = None
+            owner = virtual.user(user)
+            at = None if owner is None else owner.deadline_of(number)
+            # A job that the first plan knew may have ended in the fluid system before the others.
+            stay = -1 if at is None else self._stays.get(user, 0)
+            place = Place(user, (stay, virtual.deadlines[number] if at is None else at, number))
+            self._places[job.job] = place
+        virtual.advance(moment.now_ms, moment.slots)
+        virtual.drop_ended(keep)
+        return moved
+
+    def place(self, job: str) -> Place:
+        return self._places[job]
+
+    def value(self, place: Place, now_ms: int) -> Key:
+        number = place.key[-1]
+        return self._virtual.deadlines[number], number
+
+    def memory(self) -> VirtualTime:
+        return self._virtual.copy()
+
+
+def _size(job: OrderedJob, moment: Moment) -> float | None:
+    return expected_work_slot_ms(moment.view(job), moment.forecast(job))
+
+
+def _typical(moment: Moment) -> float:
+    """The mean work of the jobs whose work is known."""
+    sizes = [_size(job, moment) for job in moment.all_jobs()]
+    known = [size for size in sizes if size is not None]
+    return sum(known) / len(known) if known else 1.0
