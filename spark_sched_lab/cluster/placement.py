@@ -43,13 +43,14 @@ class Slots:
         free_total: free slots.
         holders: by job, how many slots it holds on which nodes.
         gives_way: whether a slot held by the first job may go to the second, of equal priority, at this time.
-        opened: nodes where a slot became open since the engine last emptied this; kept if tasks wait for
-            nodes.
+        opened: nodes where a slot became open since the engine last emptied this.
+        all_offered: whether Spark offers all free slots at this instant, not those alone that became free.
+        changes: how often a node joined or left.
     """
 
     __slots__ = (
-        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "gives_way", "held", "holders",
-        "left", "nodes", "open_total", "opened", "present",
+        "_levels", "_locality", "_open", "_slowness", "all_offered", "changes", "free", "free_total",
+        "gives_way", "held", "holders", "left", "nodes", "open_total", "opened", "present",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
@@ -63,6 +64,8 @@ class Slots:
         self.holders: dict[JobRun, dict[int, int]] = {}
         self.gives_way: Callable[[JobRun, JobRun, int], bool] | None = None
         self.opened: dict[int, None] = {}
+        self.all_offered = False
+        self.changes = 0
         self._locality = cluster.locality
         self._slowness: Mapping[str, float] = {}
         self._levels: list[list[int]] = []  # nodes by speed, the fastest first; empty: all are equal
@@ -90,24 +93,25 @@ class Slots:
         self.free[node] += 1
         self.free_total += 1
         self.open_total += 1
-        if self._locality is not None:
-            self.opened[node] = None
+        self.opened[node] = None
         if self._open.place[node] == NONE and self.free[node] > self.held[node]:
             self._open.add(node)
 
     def join(self, node: int, slots: int) -> None:
         """A node joins with all its slots free."""
         self.present[node] = True
+        self.changes += 1
+        self.all_offered = True
         self.free[node] = slots
         self.free_total += slots
         self.open_total += slots
-        if self._locality is not None:
-            self.opened[node] = None
+        self.opened[node] = None
         self._open.add(node)
 
     def leave(self, node: int, slots: int) -> None:
         """From now on no task is launched on ``node``; none of its ``slots`` slots is held at this point."""
         self.present[node] = False
+        self.changes += 1
         self.left[node] = slots - self.free[node]
         self.free_total -= self.free[node]
         self.open_total -= self.free[node]
@@ -125,8 +129,7 @@ class Slots:
     def unhold(self, job: JobRun, node: int) -> None:
         self.held[node] -= 1
         self.open_total += 1
-        if self._locality is not None:
-            self.opened[node] = None
+        self.opened[node] = None
         mine = self.holders[job]
         if mine[node] == 1:
             del mine[node]
