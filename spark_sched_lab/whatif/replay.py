@@ -63,7 +63,10 @@ def answer(
         "measured": _measured(recorded),
         "model": {
             **model.learned,
-            "locality_wait_ms": recorded.locality_wait_ms,
+            "locality_wait_ms": recorded.waits.node_ms,
+            "cached_tasks": model.away.cached,
+            "away_tasks": model.away.tasks,
+            "away_factor": model.away.factor,
             "one_by_one": model.one_by_one,
         },
         "arms": arms,

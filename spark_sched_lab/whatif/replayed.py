@@ -11,6 +11,7 @@ from spark_sched_lab.traces.jobs import JobRecord, StageRecord
 from spark_sched_lab.traces.tables import Machine
 from spark_sched_lab.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched_lab.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
+from spark_sched_lab.whatif.places import Away, Places
 from spark_sched_lab.whatif.recorded import Recorded, RecordedAttempt, attempts_of
 
 
@@ -26,6 +27,7 @@ class Model:
         pools: FAIR pool by job.
         task_sets: Spark's names of the stages' task sets, by job.
         learned: the overheads, for the report: name to ms.
+        away: what tasks away from their cached input cost.
         one_by_one: jobs follow each other, as the driver never ran two at once.
     """
 
@@ -35,6 +37,7 @@ class Model:
     pools: Mapping[str, str]
     task_sets: Mapping[str, Sequence[str]]
     learned: Mapping[str, float]
+    away: Away
     one_by_one: bool
 
 
@@ -90,19 +93,20 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
     turnaround = round(turnaround_ms(launches, slots))
     occupancy = Occupancy((launch.attempt for launch in launches), executors, turnaround)
     usual = _learn_launches(jobs, occupancy, recorded)
-    hosts = _Hosts(executors)
+    places = Places(every, executors)
+    racks = any(a.locality == "RACK_LOCAL" for stage in every for a in stage.attempts)
     real_jct_ms, specs = {}, []
     for job in jobs:
         key = job.record.source_id
         changes = recorded.changes.of_jobs.get(key, ())
-        specs.append(_spec(job, turnaround, hosts, recorded, changes))
+        specs.append(_spec(job, turnaround, places, recorded, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms
     chained = _alone(jobs) if one_by_one is None else one_by_one
     if chained:
         specs = _chain(specs, jobs)
     return Model(
-        cluster=ClusterSpec(tuple(_node(machine) for machine in executors)),
+        cluster=ClusterSpec(tuple(_node(machine, 0 if racks else None) for machine in executors)),
         jobs=tuple(specs),
         real_jct_ms=real_jct_ms,
         pools={job.record.source_id: (job.record.features or {}).get("pool", "default") for job in jobs},
@@ -111,6 +115,7 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
             for job in jobs
         },
         learned={"turnaround_ms": turnaround, "launch_ms": usual},
+        away=places.away,
         one_by_one=chained,
     )
 
@@ -171,10 +176,10 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
     return usual
 
 
-def _node(machine: Machine) -> NodeSpec:
+def _node(machine: Machine, rack: int | None) -> NodeSpec:
     added_ms = _ms(machine.added_s)
     until_ms = None if machine.removed_s is None else max(added_ms, _ms(machine.removed_s))
-    return NodeSpec(machine.machine, max(1, machine.slots or 1), from_ms=added_ms, until_ms=until_ms)
+    return NodeSpec(machine.machine, max(1, machine.slots or 1), rack=rack, from_ms=added_ms, until_ms=until_ms)
 
 
 # ---- the simulation's jobs ----
@@ -183,7 +188,7 @@ def _node(machine: Machine) -> NodeSpec:
 def _spec(
     job: _ReplayedJob,
     turnaround: int,
-    hosts: _Hosts,
+    places: Places,
     recorded: Recorded,
     changes: tuple[MarkChange, ...],
 ) -> JobSpec:
@@ -194,6 +199,7 @@ def _spec(
         part = part_numbers.setdefault(stage.record.part, len(part_numbers))
         ready_ms = max((job.stages[p].last_ms + turnaround for p in stage.parents), default=job.submit_ms)
         durations_ms, copies_ms = _durations(stage.attempts, turnaround)
+        wanted = places.of(stage)
         stages.append(
             StageSpec(
                 durations_ms,
@@ -203,8 +209,11 @@ def _spec(
                 gang=bool(stage.record.barrier),
                 restartable=not stage.record.barrier,
                 part=part,
-                near=hosts.near(stage.attempts),
-                near_wait_ms=recorded.locality_wait_ms,
+                near=wanted.near,
+                near_wait_ms=recorded.waits.node_ms,
+                cached=wanted.cached,
+                waits=recorded.waits,
+                away=wanted.away,
                 seen_on=_seen_on(stage.attempts),
                 copies_ms=copies_ms,
                 kill_ms=recorded.python_kill_ms if stage.record.outside else 0,
@@ -232,36 +241,6 @@ def _spec(
         if kind == "spark" or (kind == "sql" and len(part_numbers) == 1)
         else "next stage",
     )
-
-
-class _Hosts:
-    """Where tasks find their input, inferred from where they ran and at which locality level.
-
-    A task that ran on the node of its input prefers that host's executors; one that ran away from it any
-    other. ``PROCESS_LOCAL`` is also what Spark calls a task that prefers no place, and is taken for that.
-    """
-
-    def __init__(self, executors: Sequence[Machine]) -> None:
-        self._of = {machine.machine: machine.host or machine.machine for machine in executors}
-        self._on = {
-            host: frozenset(name for name, at in self._of.items() if at == host)
-            for host in set(self._of.values())
-        }
-        self._all = frozenset(self._of)
-
-    def near(self, attempts: Iterable[RecordedAttempt]) -> list[frozenset[str]]:
-        """By task, in order; empty where no task prefers anything that another executor has not."""
-        if len(self._on) < 2:
-            return []
-        found: dict[int, frozenset[str]] = {}
-        for attempt in attempts:
-            host = self._of[attempt.executor]
-            if attempt.task not in found or not attempt.copy:
-                found[attempt.task] = {
-                    "NODE_LOCAL": self._on[host],
-                    "ANY": self._all - self._on[host],
-                }.get(attempt.locality, frozenset())
-        return [found[task] for task in sorted(found)] if any(found.values()) else []
 
 
 def _seen_on(attempts: Sequence[RecordedAttempt]) -> list[str]:

@@ -204,7 +204,7 @@ def record(
         properties = {
             **cluster.spark_conf(),
             "spark.app.name": name,
-            "spark.executor.memory": "450m" if cached else "600m",
+            "spark.executor.memory": "600m",
             "spark.executor.cores": str(CACHED_CORES if cached else SLOTS_PER_WORKER),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": Path(folder).as_uri(),
@@ -290,7 +290,7 @@ def main() -> None:
         run_application(json.load(sys.stdin))
         return
     attach.build()
-    with LocalCluster(WORKERS, SLOTS_PER_WORKER, "1g") as cluster:
+    with LocalCluster(WORKERS, SLOTS_PER_WORKER, "1300m") as cluster:
         for seed in given.seeds:
             for scheduler, cached in product(given.schedulers, given.cached):
                 begun_s = time.monotonic()
