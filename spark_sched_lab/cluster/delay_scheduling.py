@@ -1,18 +1,18 @@
 """Spark's delay scheduling: tasks that prefer executors, hosts or racks, and how long they wait for them.
 
-A stage accepts slots up to a locality level. It starts at the nearest level that one of its tasks can have, and
-accepts the next one when a timer has run for the wait of its level, or when no waiting task has a preference of
-that level. As in ``TaskSetManager`` since Spark 3.1, the timer restarts after a round of offers in which the stage
-launched a task and refused no slot, if all free slots were offered or no slot was refused since the last restart;
-``LocalityWaits.restarts_at_launch`` is the older rule, each launch.
+A stage accepts slots up to a locality level. It starts at the nearest level that one of its tasks can have,
+and accepts the next one when a timer has run for the wait of its level, or when no waiting task has a
+preference of that level. As in ``TaskSetManager`` since Spark 3.1, the timer restarts after a round of offers
+in which the stage launched a task and refused no slot, if all free slots were offered or no slot was refused
+since the last restart; ``LocalityWaits.restarts_at_launch`` is the older rule, each launch.
 
-Spark offers the slots of the executor on which a task ended. It offers all free slots when a stage is submitted,
-and once per `LocalityWaits.revive_ms`, so a slot that was refused is offered again only then.
+Spark offers the slots of the executor on which a task ended. It offers all free slots when a stage is
+submitted, and once per `LocalityWaits.revive_ms`, so a slot that was refused is offered again only then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,8 +40,8 @@ class LocalityWaits(NamedTuple):
     Attributes:
         process_ms, node_ms, rack_ms: ``spark.locality.wait.process``, ``.node``, ``.rack``.
         restarts_at_launch: ``spark.locality.wait.legacyResetOnTaskLaunch``, and Spark before 3.1.
-        revive_ms: time between two offers of all free slots (``spark.scheduler.revive.interval``); 0: a free slot
-            is offered whenever anything happens.
+        revive_ms: time between two offers of all free slots (``spark.scheduler.revive.interval``); 0: a free
+            slot is offered whenever anything happens.
         revive_at_ms: one of the moments at which all free slots are offered.
     """
 
@@ -57,7 +57,8 @@ class LocalityWaits(NamedTuple):
         return bool(self.process_ms or self.node_ms or self.rack_ms)
 
     def of(self, level: Level) -> int:
-        return {Level.PROCESS: self.process_ms, Level.NODE: self.node_ms, Level.RACK: self.rack_ms}.get(level, 0)
+        waits = {Level.PROCESS: self.process_ms, Level.NODE: self.node_ms, Level.RACK: self.rack_ms}
+        return waits.get(level, 0)
 
     def offered_at_ms(self, at_ms: int) -> int:
         """When all free slots are offered, at ``at_ms`` or later."""
@@ -188,7 +189,7 @@ class DelayScheduling:
         return NONE
 
     def wake_ms(self, slots: Slots, now_ms: int) -> int | None:
-        """When the stage is to be asked again, after it refused a slot; None: that is known, or needs no time."""
+        """When the stage is to be asked again, after it refused a slot; None: that is set, or needs no time."""
         if slots.open_total <= 0:
             return None
         if self._level < len(self._levels) - 1:
@@ -260,12 +261,9 @@ class DelayScheduling:
         here = {racks[node] for node, there in enumerate(present) if there}
         found = []
         for level in Level:
-            for alike in self._alike:
-                if not alike.waiting and self._places >= 0 and level == Level.NO_PREF:
-                    continue
-                if level == Level.ANY or (alike.prefers(level) and self._reachable(alike, level, present, here)):
-                    found.append(level)
-                    break
+            wanting = (alike for alike in self._alike if alike.waiting and alike.prefers(level))
+            if level == Level.ANY or any(self._reachable(alike, level, present, here) for alike in wanting):
+                found.append(level)
         before, self._levels = self._levels, tuple(found)
         if before == (Level.ANY,):
             self._level = 0
@@ -311,9 +309,7 @@ class DelayScheduling:
             among = range(len(slots.present))
         return (node for node in among if slots.is_open(node))
 
-    def _find(
-        self, stage: StageRun, slots: Slots, now_ms: int, most: Level
-    ) -> tuple[int, int, Level] | None:
+    def _find(self, stage: StageRun, slots: Slots, now_ms: int, most: Level) -> tuple[int, int, Level] | None:
         """Task, node and level of the next launch at this level or a nearer one."""
         for level in (Level.PROCESS, Level.NODE):
             if level <= most and level in self._levels:
@@ -341,9 +337,7 @@ class DelayScheduling:
                 return task, node, Level.ANY
         return None
 
-    def _nearest(
-        self, stage: StageRun, slots: Slots, now_ms: int, level: Level
-    ) -> tuple[int, int] | None:
+    def _nearest(self, stage: StageRun, slots: Slots, now_ms: int, level: Level) -> tuple[int, int] | None:
         """A task and one of its nodes; if possible the one where it was seen."""
         full = self._round is None or self._round.full
         other: tuple[int, int] | None = None

@@ -41,7 +41,7 @@ class StageSpec:
             plan decides, parts of one job get slots in the order of their submission; under a policy that
             plays stock Spark those of all jobs do, as in Spark's FIFO mode.
         near: by task, the names of nodes that have its input; no names: any node is as good. Empty: so it is
-            for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only. Of Spark's levels it is
+            for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only. It is Spark's level
             NODE_LOCAL.
         near_wait_ms: how long the stage waits for them (``spark.locality.wait``), unless ``waits`` says it.
         cached: as ``near``, the nodes that cache the task's input (PROCESS_LOCAL).

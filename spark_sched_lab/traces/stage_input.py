@@ -11,12 +11,12 @@ class StageInput:
     """What a stage of Spark reads.
 
     Attributes:
-        cached: the RDDs in its lineage, up to shuffles, that are to be cached; the nearest to its tasks first.
+        cached: the RDDs in its lineage, up to shuffles, that are to be cached; the nearest first.
         shuffles_of: numbers of the stages whose map outputs it reads.
         partitions: number of the partition by task, where it is not the task's own number.
         whole: whether it has a task for each partition, so that tasks and partitions have the same numbers.
-        blocks: by partition, the executors that cache its nearest cached block when the stage is submitted; None:
-            the log does not tell.
+        blocks: by partition, the executors that cache its nearest cached block when the stage is submitted;
+            None: the log does not tell.
     """
 
     cached: tuple[int, ...] = ()

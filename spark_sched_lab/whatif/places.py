@@ -1,15 +1,17 @@
 """Where the tasks of a recorded application preferred to run, and what another place cost them.
 
-A log has neither. Spark prefers, for each task: the executors that cache the nearest RDD of its lineage; else the
-hosts of its input file's blocks; else the hosts that wrote a fifth or more of the map outputs it reads. It logs a
-task that prefers nothing as ``PROCESS_LOCAL``, too, as one that ran where its input is cached.
+A log has neither. Spark prefers, for each task: the executors that cache the nearest RDD of its lineage; else
+the hosts of its input file's blocks; else the hosts that wrote a fifth or more of the map outputs it reads. It
+logs a task that prefers nothing as ``PROCESS_LOCAL``, too, as one that ran where its input is cached.
 
 * Where the log has the updates of blocks, cached blocks are known.
-* Else the executor that first ran a task of a partition, in a stage whose lineage contains the cached RDD, stored
-  the partition's block, unless the log contradicts it. A later task that ran ``PROCESS_LOCAL`` on another executor
-  preferred nothing: it computed the block again, and stored it there. One that ran ``NODE_LOCAL`` or farther away
-  was away from the block if a task found it there at another time, or if the RDD has no other preferred place.
-* A task that ran ``NODE_LOCAL`` otherwise prefers its host, and one that ran farther away the others.
+* Else the executor that first ran a task of a partition, in a stage whose lineage contains the cached RDD,
+  stored the partition's block, unless the log contradicts it. A later task that ran ``PROCESS_LOCAL`` on another
+  executor preferred nothing: it computed the block again, and stored it there. One that ran ``NODE_LOCAL`` or
+  farther away was away from the block if a task found it there at another time, or if the RDD has no other
+  preferred place.
+* Otherwise a task that ran ``NODE_LOCAL`` prefers its host, and one that ran farther away the others. Of a task
+  that reads map outputs they are the hosts that wrote enough of them.
 """
 
 from __future__ import annotations

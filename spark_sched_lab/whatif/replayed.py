@@ -179,7 +179,8 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
 def _node(machine: Machine, rack: int | None) -> NodeSpec:
     added_ms = _ms(machine.added_s)
     until_ms = None if machine.removed_s is None else max(added_ms, _ms(machine.removed_s))
-    return NodeSpec(machine.machine, max(1, machine.slots or 1), rack=rack, from_ms=added_ms, until_ms=until_ms)
+    slots = max(1, machine.slots or 1)
+    return NodeSpec(machine.machine, slots, rack=rack, from_ms=added_ms, until_ms=until_ms)
 
 
 # ---- the simulation's jobs ----

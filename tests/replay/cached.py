@@ -46,7 +46,9 @@ class CachedInput:
     def passed(self, number: int, cached_by: int) -> None:
         """Takes as long as a pass over the partition that the executor of this daemon cached."""
         shortest, longest = self.pass_s
-        pass_s = shortest + (longest - shortest) * float(np.random.default_rng([self.seed, 2, number]).random())
+        pass_s = shortest + (longest - shortest) * float(
+            np.random.default_rng([self.seed, 2, number]).random()
+        )
         # A worker's parent is the daemon of its executor.
         time.sleep(pass_s if cached_by == os.getppid() else self.away * pass_s)
 
@@ -86,7 +88,9 @@ def pagerank(sc: Any, source: CachedInput, passes: int) -> tuple[float, ...]:
     links.count()
     ranks = sc.parallelize(range(count), count).map(lambda _: {})
 
-    def share(number: int, pairs: Iterable[tuple[Partition, dict[int, float]]]) -> Iterator[tuple[int, float]]:
+    def share(
+        number: int, pairs: Iterable[tuple[Partition, dict[int, float]]]
+    ) -> Iterator[tuple[int, float]]:
         for (cached_by, rows), known in pairs:
             source.passed(number, cached_by)
             for target in (np.abs(rows[:, 0]) * 1000).astype(int) % count:

@@ -295,9 +295,7 @@ def main() -> None:
             for scheduler, cached in product(given.schedulers, given.cached):
                 begun_s = time.monotonic()
                 demos = tuple(given.demos)
-                log = record(
-                    cluster, given.out, scheduler, seed, jobs=given.jobs, demos=demos, cached=cached
-                )
+                log = record(cluster, given.out, scheduler, seed, jobs=given.jobs, demos=demos, cached=cached)
                 print(f"{log}: {log.stat().st_size} bytes, {time.monotonic() - begun_s:.0f} s", flush=True)
 
 
