@@ -6,13 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from spark_sched_lab.simulator import ClusterSpec, JobSpec, MarkChange, NextJob, NodeSpec, StageSpec
+from spark_sched_lab.simulator import (
+    ClusterSpec,
+    JobSpec,
+    LocalityWaits,
+    MarkChange,
+    NextJob,
+    NodeSpec,
+    StageSpec,
+)
 from spark_sched_lab.traces.jobs import JobRecord, StageRecord
 from spark_sched_lab.traces.tables import Machine
 from spark_sched_lab.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched_lab.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
 from spark_sched_lab.whatif.places import Away, Places
 from spark_sched_lab.whatif.recorded import Recorded, RecordedAttempt, attempts_of
+
+from spark_sched_lab.whatif.revivals import revived_at_ms
 
 
 @dataclass(frozen=True)
@@ -94,12 +104,14 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
     occupancy = Occupancy((launch.attempt for launch in launches), executors, turnaround)
     usual = _learn_launches(jobs, occupancy, recorded)
     places = Places(every, executors)
+    revived_ms = revived_at_ms(launches, slots, recorded.waits.revive_ms)
+    waits = recorded.waits._replace(revive_at_ms=revived_ms or 0)
     racks = any(a.locality == "RACK_LOCAL" for stage in every for a in stage.attempts)
     real_jct_ms, specs = {}, []
     for job in jobs:
         key = job.record.source_id
         changes = recorded.changes.of_jobs.get(key, ())
-        specs.append(_spec(job, turnaround, places, recorded, changes))
+        specs.append(_spec(job, turnaround, places, recorded, waits, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms
     chained = _alone(jobs) if one_by_one is None else one_by_one
@@ -191,6 +203,7 @@ def _spec(
     turnaround: int,
     places: Places,
     recorded: Recorded,
+    waits: LocalityWaits,
     changes: tuple[MarkChange, ...],
 ) -> JobSpec:
     record = job.record
@@ -211,9 +224,9 @@ def _spec(
                 restartable=not stage.record.barrier,
                 part=part,
                 near=wanted.near,
-                near_wait_ms=recorded.waits.node_ms,
+                near_wait_ms=waits.node_ms,
                 cached=wanted.cached,
-                waits=recorded.waits,
+                waits=waits,
                 away=wanted.away,
                 seen_on=_seen_on(stage.attempts),
                 copies_ms=copies_ms,
