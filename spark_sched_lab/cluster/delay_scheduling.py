@@ -189,7 +189,7 @@ class DelayScheduling:
         return NONE
 
     def wake_ms(self, slots: Slots, now_ms: int) -> int | None:
-        """When the stage is to be asked again, after it refused a slot; None: that is set, or needs no time."""
+        """When to ask the stage again, which refused a slot; None: that is known, or no time is needed."""
         if slots.open_total <= 0:
             return None
         if self._level < len(self._levels) - 1:

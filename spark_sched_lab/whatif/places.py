@@ -1,17 +1,19 @@
 """Where the tasks of a recorded application preferred to run, and what another place cost them.
 
-A log has neither. Spark prefers, for each task: the executors that cache the nearest RDD of its lineage; else
-the hosts of its input file's blocks; else the hosts that wrote a fifth or more of the map outputs it reads. It
-logs a task that prefers nothing as ``PROCESS_LOCAL``, too, as one that ran where its input is cached.
+A log has neither. Spark prefers, for each task: the executors that cache the nearest RDD of its lineage;
+else the hosts of its input file's blocks; else the hosts that wrote a fifth or more of the map outputs it
+reads. It logs a task that prefers nothing as ``PROCESS_LOCAL``, as one that ran where its input is cached.
 
 * Where the log has the updates of blocks, cached blocks are known.
 * Else the executor that first ran a task of a partition, in a stage whose lineage contains the cached RDD,
-  stored the partition's block, unless the log contradicts it. A later task that ran ``PROCESS_LOCAL`` on another
-  executor preferred nothing: it computed the block again, and stored it there. One that ran ``NODE_LOCAL`` or
-  farther away was away from the block if a task found it there at another time, or if the RDD has no other
-  preferred place.
-* Otherwise a task that ran ``NODE_LOCAL`` prefers its host, and one that ran farther away the others. Of a task
-  that reads map outputs they are the hosts that wrote enough of them.
+  stored the partition's block, unless the log contradicts it. A later task that ran ``PROCESS_LOCAL`` on
+  another executor preferred nothing: it computed the block again, and stored it there. One that ran
+  ``NODE_LOCAL`` or farther away was away from the block if a task found it there at another time, or if the
+  RDD has no other preferred place.
+* Otherwise a task that ran ``NODE_LOCAL`` prefers its host; if it reads map outputs, the hosts that wrote
+  enough of them.
+* Otherwise a task that ran farther away prefers hosts without executors if it did not wait. If it waited, it
+  prefers other hosts that had no free slot; those where tasks of its stage ran ``NODE_LOCAL``, if there are.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from spark_sched_lab.traces.jobs import StageRecord
 from spark_sched_lab.traces.tables import Machine
+from spark_sched_lab.whatif.overheads import Occupancy
 from spark_sched_lab.whatif.recorded import RecordedAttempt
 
 #: A host that wrote this share of the map outputs is preferred (``REDUCER_PREF_LOCS_FRACTION``) …
@@ -99,9 +102,11 @@ class Places:
     Args:
         stages: those that ran tasks.
         executors: of the application.
+        waits_ms: how long a task waits at least before it runs away from a preferred host.
     """
 
-    def __init__(self, stages: Iterable[Stage], executors: Sequence[Machine]) -> None:
+    def __init__(self, stages: Iterable[Stage], executors: Sequence[Machine], waits_ms: int) -> None:
+        self._waits_ms = waits_ms
         self._host = {machine.machine: machine.host or machine.machine for machine in executors}
         self._on: dict[str, frozenset[str]] = {
             host: frozenset(name for name, at in self._host.items() if at == host)
@@ -109,9 +114,18 @@ class Places:
         }
         self._all = frozenset(self._host)
         self._stages = sorted(stages, key=lambda stage: stage.submit_ms)
+        self._busy = {
+            host: Occupancy(
+                (a for stage in self._stages for a in stage.attempts if a.executor in names),
+                [machine for machine in executors if machine.machine in names],
+                0.0,
+            )
+            for host, names in self._on.items()
+        }
         self._writers = self._hosts_of_outputs()
         self._blocks: dict[_Block, _Blocks] = defaultdict(_Blocks)
         self._found: dict[int, TaskPlaces] = {}
+        self._data: dict[int, set[str]] = {}
         self._follow_blocks()
         wanted = {id(stage): [self._wanted(stage, a) for a in _first(stage)] for stage in self._stages}
         factors, self.away = _away(self._stages, {key: [c for c, _ in own] for key, own in wanted.items()})
@@ -126,8 +140,20 @@ class Places:
                 factors.get(stage.record.name, self.away.factor or 1.0),
             )
 
-    def of(self, stage: Stage) -> TaskPlaces:
-        return self._found[id(stage)]
+    def of(self, stage: Stage, executors: frozenset[str]) -> TaskPlaces:
+        """The preferences of a stage's tasks, as far as they are among these executors."""
+        found = self._found[id(stage)]
+        return replace(
+            found,
+            cached=tuple(names & executors for names in found.cached),
+            near=tuple(names & executors for names in found.near),
+        )
+
+    def tied(self, stage: Stage) -> frozenset[int]:
+        """The tasks that wait for one executor's slots."""
+        tasks = (attempt.task for attempt in _first(stage))
+        found = self._found[id(stage)].cached
+        return frozenset(task for task, names in zip(tasks, found, strict=False) if names)
 
     # ---- cached blocks ----
 
@@ -198,12 +224,24 @@ class Places:
         host, locality = self._host[attempt.executor], attempt.locality
         if locality != "NODE_LOCAL" and locality not in _FAR:
             return frozenset()
-        writers = self._writing(stage)
         if locality == "NODE_LOCAL":
+            writers = self._writing(stage)
             hosts = writers if host in writers else {host}
+        elif attempt.start_ms - stage.submit_ms < self._waits_ms:
+            hosts = set()
         else:
-            hosts = writers - {host} or self._on.keys() - {host}
+            at_ms = attempt.start_ms
+            busy = {h for h in self._on if h != host and self._busy[h].free_since_ms(at_ms) == at_ms}
+            hosts = busy & self._near_hosts(stage) or busy
         return frozenset().union(*(self._on[each] for each in hosts))
+
+    def _near_hosts(self, stage: Stage) -> set[str]:
+        """The hosts where tasks of the stage ran NODE_LOCAL."""
+        found = self._data.get(id(stage))
+        if found is None:
+            near = (a.executor for a in stage.attempts if a.locality == "NODE_LOCAL")
+            found = self._data[id(stage)] = {self._host[executor] for executor in near}
+        return found
 
     def _writing(self, stage: Stage) -> set[str]:
         """The hosts that tasks prefer which read the outputs of other stages."""

@@ -19,9 +19,8 @@ from spark_sched_lab.traces.jobs import JobRecord, StageRecord
 from spark_sched_lab.traces.tables import Machine
 from spark_sched_lab.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched_lab.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
-from spark_sched_lab.whatif.places import Away, Places
+from spark_sched_lab.whatif.places import Away, Places, TaskPlaces
 from spark_sched_lab.whatif.recorded import Recorded, RecordedAttempt, attempts_of
-
 from spark_sched_lab.whatif.revivals import revived_at_ms
 
 
@@ -63,11 +62,14 @@ class _ReplayedStage:
     last_ms: int
     launch_ms: int = 0
 
-    def waits(self, *, within_only: bool) -> Iterator[Wait]:
+    def waits(self, tied: frozenset[int], *, within_only: bool) -> Iterator[Wait]:
         """Spans in which a task of the stage waited for a slot, whichever: from the stage's first launch to a
-        later one's, and, unless ``within_only``, the wait for the first one if it is long."""
+        later one's, and, unless ``within_only``, the wait for the first one if it is long.
+
+        ``tied``: tasks that wait for slots of one executor."""
         for attempt in self.attempts:
-            if attempt.start_ms >= self.first_ms + WAVE_MS and attempt.locality != "NODE_LOCAL":
+            near = attempt.locality == "NODE_LOCAL" or attempt.task in tied
+            if attempt.start_ms >= self.first_ms + WAVE_MS and not near:
                 yield Wait(self.first_ms, attempt.start_ms)
         if not within_only and self.first_ms >= self.submit_ms + LONG_MS:
             yield Wait(self.submit_ms, self.first_ms)
@@ -97,21 +99,25 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
         for number, stage in enumerate(every)
         for attempt in stage.attempts
     ]
-    waits = [wait for stage in every for wait in stage.waits(within_only=recorded.enforced)]
+    places = Places(every, recorded.executors, recorded.waits.node_ms)
+    waits = [
+        wait for stage in every for wait in stage.waits(places.tied(stage), within_only=recorded.enforced)
+    ]
     executors = available_executors(recorded.executors, (x.attempt for x in launches), waits)
     slots = {machine.machine: machine.slots or 1 for machine in executors}
     turnaround = round(turnaround_ms(launches, slots))
     occupancy = Occupancy((launch.attempt for launch in launches), executors, turnaround)
     usual = _learn_launches(jobs, occupancy, recorded)
-    places = Places(every, executors)
     revived_ms = revived_at_ms(launches, slots, recorded.waits.revive_ms)
-    waits = recorded.waits._replace(revive_at_ms=revived_ms or 0)
+    delay = recorded.waits._replace(revive_at_ms=revived_ms or 0)
     racks = any(a.locality == "RACK_LOCAL" for stage in every for a in stage.attempts)
+    names = frozenset(slots)
+    wanted = {id(stage): places.of(stage, names) for stage in every}
     real_jct_ms, specs = {}, []
     for job in jobs:
         key = job.record.source_id
         changes = recorded.changes.of_jobs.get(key, ())
-        specs.append(_spec(job, turnaround, places, recorded, waits, changes))
+        specs.append(_spec(job, turnaround, wanted, recorded, delay, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms
     chained = _alone(jobs) if one_by_one is None else one_by_one
@@ -201,7 +207,7 @@ def _node(machine: Machine, rack: int | None) -> NodeSpec:
 def _spec(
     job: _ReplayedJob,
     turnaround: int,
-    places: Places,
+    places: Mapping[int, TaskPlaces],
     recorded: Recorded,
     waits: LocalityWaits,
     changes: tuple[MarkChange, ...],
@@ -213,7 +219,7 @@ def _spec(
         part = part_numbers.setdefault(stage.record.part, len(part_numbers))
         ready_ms = max((job.stages[p].last_ms + turnaround for p in stage.parents), default=job.submit_ms)
         durations_ms, copies_ms = _durations(stage.attempts, turnaround)
-        wanted = places.of(stage)
+        wanted = places[id(stage)]
         stages.append(
             StageSpec(
                 durations_ms,

@@ -1,7 +1,7 @@
 """When Spark offered all free slots, learned from the log: once per `spark.scheduler.revive.interval`.
 
-A slot that a stage refused is offered again at such a moment alone, unless a task ends on its executor or a stage
-is submitted. So a launch on a slot that was free for a while, at no such event, tells when these moments are.
+A slot that a stage refused is offered again at such a moment alone, unless a task ends on its executor or a
+stage is submitted. So a launch on a slot that was free for a while, at no such event, tells when they are.
 """
 
 from __future__ import annotations
