@@ -270,33 +270,33 @@ def _away(
 ) -> tuple[dict[str | None, float], Away]:
     """By name of a stage, how many times as long its tasks ran away from their cached blocks; and for all.
 
-    A task's time is compared with those of the same partition near its block in stages of that name; else
-    with those of its stage.
+    A task's time is compared with those of tasks near the same block. A busy machine slows all tasks of a
+    stage: the same ratio of the stage's tasks near their blocks is what it is compared with.
     """
-    near: dict[tuple[str | None, int], list[int]] = defaultdict(list)
-    near_in_stage: dict[int, list[int]] = defaultdict(list)
-    away: list[tuple[Stage, int, int]] = []
-    tasks = 0
+    near: dict[tuple[str | None, tuple[int, ...], int], list[int]] = defaultdict(list)
+    times: list[tuple[Stage, tuple[str | None, tuple[int, ...], int], int, bool]] = []
     for stage in stages:
+        read = stage.record.input
         for attempt, on in zip(_first(stage), cached[id(stage)], strict=True):
-            if not on or not attempt.finished:
+            partition = None if read is None else read.partition_of(attempt.task)
+            if read is None or partition is None or not on or not attempt.finished:
                 continue
-            tasks += 1
-            read = stage.record.input
-            partition = -1 if read is None else read.partition_of(attempt.task)
             took_ms = max(1, attempt.end_ms - attempt.start_ms)
-            key = -1 if partition is None else partition
+            key = (stage.record.name, read.cached, partition)
+            times.append((stage, key, took_ms, attempt.executor in on))
             if attempt.executor in on:
-                near[stage.record.name, key].append(took_ms)
-                near_in_stage[id(stage)].append(took_ms)
-            else:
-                away.append((stage, key, took_ms))
+                near[key].append(took_ms)
+    usual_ms = {key: statistics.median(own) for key, own in near.items()}
+    slowed: dict[int, list[float]] = defaultdict(list)
+    for stage, key, took_ms, is_near in times:
+        if is_near:
+            slowed[id(stage)].append(took_ms / usual_ms[key])
     ratios: dict[str | None, list[float]] = defaultdict(list)
-    for stage, key, took_ms in away:
-        same = near.get((stage.record.name, key)) or near_in_stage.get(id(stage))
-        if same:
-            ratios[stage.record.name].append(took_ms / statistics.median(same))
+    for stage, key, took_ms, is_near in times:
+        if not is_near and key in usual_ms:
+            busy = statistics.median(slowed.get(id(stage)) or [1.0])
+            ratios[stage.record.name].append(took_ms / usual_ms[key] / busy)
     every = [ratio for own in ratios.values() for ratio in own]
     factors = {name: statistics.median(own) for name, own in ratios.items() if len(own) >= _LEAST}
     factor = statistics.median(every) if len(every) >= _LEAST else None
-    return factors, Away(tasks, len(every), factor)
+    return factors, Away(len(times), len(every), factor)
