@@ -52,10 +52,6 @@ class LocalityWaits(NamedTuple):
     revive_ms: int = 0
     revive_at_ms: int = 0
 
-    @property
-    def any(self) -> bool:
-        return bool(self.process_ms or self.node_ms or self.rack_ms)
-
     def of(self, level: Level) -> int:
         waits = {Level.PROCESS: self.process_ms, Level.NODE: self.node_ms, Level.RACK: self.rack_ms}
         return waits.get(level, 0)
@@ -133,9 +129,10 @@ class DelayScheduling:
         self._waits = spec.waits or LocalityWaits(near_ms, near_ms, near_ms)
         self._seen = [number[name] for name in spec.seen_on]
         self._away = spec.away
-        waits = self._waits.any
         no_sets = [frozenset[str]()] * spec.tasks
-        pairs = list(zip(spec.cached or no_sets, (spec.near if waits else ()) or no_sets, strict=True))
+        pairs = list(
+            zip(spec.cached or no_sets, (spec.near if spec.waits or near_ms else ()) or no_sets, strict=True)
+        )
         known: dict[tuple[frozenset[str], frozenset[str]], _Alike] = {}
         for pair in pairs:
             if pair not in known:

@@ -1,8 +1,8 @@
 """KMeans and PageRank over cached RDDs, for recorded event logs.
 
-Tasks wait instead of computing: to read a partition from storage once, for each pass over a cached partition, and
-for the transfer of a partition that another executor has cached. Read times are uneven, so that some executors
-cache more partitions than others, as where data do not lie evenly.
+Tasks wait instead of computing: to read a partition from storage once, for each pass over a cached partition,
+and for the transfer of a partition that another executor has cached. Read times are uneven, so that some
+executors cache more partitions than others, as where data do not lie evenly.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def kmeans(sc: Any, source: CachedInput, passes: int) -> tuple[float, ...]:
 
 
 def pagerank(sc: Any, source: CachedInput, passes: int) -> tuple[float, ...]:
-    """PageRank in one Spark job, one stage per iteration that reads the cached links; returns sums of ranks."""
+    """PageRank in one Spark job, where each iteration is a stage that reads the links; returns sums of ranks."""
     links, count = source.cached(sc), source.partitions
     links.count()
     ranks = sc.parallelize(range(count), count).map(lambda _: {})

@@ -8,9 +8,9 @@ and widths, SQL jobs, and the demo's PageRank and KMeans between them. ``stock-*
 with job groups; ``reserved`` the attached one with marks, and any other name the same under the policy of
 that name. Each log is a zstd file ``<scheduler>-<seed>.zstd``.
 
-With ``--cached`` the applications run KMeans and PageRank over cached RDDs instead (`tests.replay.cached`), on
-four executors of two hosts: ``alone`` one after the other, where each Spark job is a job, or ``contended`` at
-once and beside jobs of sleeping tasks. These logs are ``cached-<alone or contended>-<scheduler>-<seed>.zstd``.
+With ``--cached`` the applications run KMeans and PageRank over cached RDDs instead (`tests.replay.cached`),
+on four executors of two hosts: ``alone`` one after the other, where each Spark job is a job, or ``contended``
+at once and beside jobs of sleeping tasks. The logs are ``cached-<which of them>-<scheduler>-<seed>.zstd``.
 """
 
 from __future__ import annotations
