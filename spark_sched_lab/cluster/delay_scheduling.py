@@ -12,7 +12,8 @@ submitted, and once per `LocalityWaits.revive_ms`, so a slot that was refused is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,6 +62,22 @@ class LocalityWaits(NamedTuple):
         if not self.revive_ms:
             return at_ms
         return at_ms + (self.revive_at_ms - at_ms) % self.revive_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Delay scheduling of one stage.
+
+    Attributes:
+        waits: for how long it waits at each level.
+        cached: by task, the names of nodes that cache its input (PROCESS_LOCAL). Empty: none does.
+        away: how many times as long a task runs elsewhere than on a node that caches its input. Tasks took
+            their durations where they were seen.
+    """
+
+    waits: LocalityWaits
+    cached: Sequence[frozenset[str]] = ()
+    away: float = 1.0
 
 
 class _Alike:
@@ -120,18 +137,19 @@ class DelayScheduling:
 
     __slots__ = (
         "_alike", "_away", "_level", "_levels", "_list", "_of", "_places", "_reset_ms", "_round", "_seen",
-        "_unrefused", "_waiting", "_waits", "_wake_ms",
+        "_tied", "_unrefused", "_waiting", "_waits", "_wake_ms",
     )  # fmt: skip
 
     def __init__(self, spec: StageSpec, nodes: NodeTable, now_ms: int) -> None:
         number = nodes.number
         near_ms = spec.near_wait_ms
-        self._waits = spec.waits or LocalityWaits(near_ms, near_ms, near_ms)
+        delay = spec.delay or Delay(LocalityWaits(near_ms, near_ms, near_ms))
+        self._waits = delay.waits
         self._seen = [number[name] for name in spec.seen_on]
-        self._away = spec.away
+        self._away = delay.away
         no_sets = [frozenset[str]()] * spec.tasks
         pairs = list(
-            zip(spec.cached or no_sets, (spec.near if spec.waits or near_ms else ()) or no_sets, strict=True)
+            zip(delay.cached or no_sets, (spec.near if spec.delay or near_ms else ()) or no_sets, strict=True)
         )
         known: dict[tuple[frozenset[str], frozenset[str]], _Alike] = {}
         for pair in pairs:
@@ -141,6 +159,7 @@ class DelayScheduling:
                 known[pair] = _Alike(cached, near, racks)
         self._of = [known[pair] for pair in pairs]
         self._alike = list(known.values())
+        self._tied = any(alike.executors for alike in self._alike)
         # Which tasks wait is the stage's own list; `_alike` follows it.
         self._list: list[int] | None = None
         self._waiting = 0
@@ -176,7 +195,7 @@ class DelayScheduling:
         offers.at = 0
         # A task that reads map outputs gets most of them from other nodes wherever it runs, and a slot held
         # for it is idle meanwhile (ADR 30; live: ``SchedTaskSetManager.offered``).
-        if stage.spec.parents and not stage.spec.cached and stage.job in slots.holders:
+        if stage.spec.parents and not self._tied and stage.job in slots.holders:
             node = self._anywhere(stage, pending[-1], slots, now_ms)
             if node != NONE:
                 self._launched(pending[-1], pending)
@@ -235,8 +254,8 @@ class DelayScheduling:
     # ---- levels and timers ----
 
     def _offers(self, slots: Slots, now_ms: int) -> _Round:
-        if self._places != slots.changes:
-            self._places = slots.changes
+        if self._places != slots.offers.changes:
+            self._places = slots.offers.changes
             self._recompute(slots)
         offers = self._round
         if offers is not None and offers.now_ms == now_ms:
@@ -248,7 +267,7 @@ class DelayScheduling:
                 self._restart(offers.now_ms, offers.nearest)
                 self._unrefused = True
         # Ends of holds are offered with all free slots, too.
-        full = not self._waits.revive_ms or offers is None or slots.all_offered or bool(slots.holders)
+        full = not self._waits.revive_ms or offers is None or slots.offers.all or bool(slots.holders)
         self._round = offers = _Round(now_ms, full)
         return offers
 

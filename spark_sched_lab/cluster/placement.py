@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, NodeSpec
 from spark_sched_lab.cluster.open_nodes import NONE, OpenNodes
@@ -31,6 +32,19 @@ class NodeTable:
         self.partition = [node.partition for node in nodes]
 
 
+@dataclass(slots=True)
+class Offers:
+    """Which free slots Spark offers.
+
+    Attributes:
+        all: whether it offers all at this instant, not those alone that became free.
+        changes: how often a node joined or left.
+    """
+
+    all: bool = False
+    changes: int = 0
+
+
 class Slots:
     """Free slots, less those held for some job.
 
@@ -44,13 +58,12 @@ class Slots:
         holders: by job, how many slots it holds on which nodes.
         gives_way: whether a slot held by the first job may go to the second, of equal priority, at this time.
         opened: nodes where a slot became open since the engine last emptied this.
-        all_offered: whether Spark offers all free slots at this instant, not those alone that became free.
-        changes: how often a node joined or left.
+        offers: what Spark offers at this instant.
     """
 
     __slots__ = (
-        "_levels", "_locality", "_open", "_slowness", "all_offered", "changes", "free", "free_total",
-        "gives_way", "held", "holders", "left", "nodes", "open_total", "opened", "present",
+        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "gives_way", "held",
+        "holders", "left", "nodes", "offers", "open_total", "opened", "present",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
@@ -64,8 +77,7 @@ class Slots:
         self.holders: dict[JobRun, dict[int, int]] = {}
         self.gives_way: Callable[[JobRun, JobRun, int], bool] | None = None
         self.opened: dict[int, None] = {}
-        self.all_offered = False
-        self.changes = 0
+        self.offers = Offers()
         self._locality = cluster.locality
         self._slowness: Mapping[str, float] = {}
         self._levels: list[list[int]] = []  # nodes by speed, the fastest first; empty: all are equal
@@ -100,8 +112,8 @@ class Slots:
     def join(self, node: int, slots: int) -> None:
         """A node joins with all its slots free."""
         self.present[node] = True
-        self.changes += 1
-        self.all_offered = True
+        self.offers.changes += 1
+        self.offers.all = True
         self.free[node] = slots
         self.free_total += slots
         self.open_total += slots
@@ -111,7 +123,7 @@ class Slots:
     def leave(self, node: int, slots: int) -> None:
         """From now on no task is launched on ``node``; none of its ``slots`` slots is held at this point."""
         self.present[node] = False
-        self.changes += 1
+        self.offers.changes += 1
         self.left[node] = slots - self.free[node]
         self.free_total -= self.free[node]
         self.open_total -= self.free[node]

@@ -79,7 +79,7 @@ class Launcher:
                 if not self._left_over(now_ms):
                     break
         slots.opened.clear()
-        slots.all_offered = False
+        slots.offers.all = False
 
     def _privileged(self, now_ms: int) -> bool:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""

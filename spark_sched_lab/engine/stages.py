@@ -22,8 +22,8 @@ def new_stage(
     last = job.spec.dag_known == "to the end" and job.progress.stages_left == 1
     stage = StageRun(job, index, spec, key, now_ms, StageEdges(part, next_tasks, last, successors))
     places = stage.places
-    slots.all_offered = True
-    if (spec.seen_on or spec.cached or (spec.near and (spec.waits or spec.near_wait_ms))) and not spec.gang:
+    slots.offers.all = True
+    if (spec.seen_on or spec.delay or (spec.near and spec.near_wait_ms)) and not spec.gang:
         places.near = DelayScheduling(spec, slots.nodes, now_ms)
     locality = cluster.locality
     if locality is not None and spec.parents:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from spark_sched_lab.simulator import (
     ClusterSpec,
+    Delay,
     JobSpec,
     LocalityWaits,
     MarkChange,
@@ -231,9 +232,7 @@ def _spec(
                 part=part,
                 near=wanted.near,
                 near_wait_ms=waits.node_ms,
-                cached=wanted.cached,
-                waits=waits,
-                away=wanted.away,
+                delay=Delay(waits, wanted.cached, wanted.away),
                 seen_on=_seen_on(stage.attempts),
                 copies_ms=copies_ms,
                 kill_ms=recorded.python_kill_ms if stage.record.outside else 0,

@@ -83,7 +83,7 @@ def kmeans(sc: Any, source: CachedInput, passes: int) -> tuple[float, ...]:
 
 
 def pagerank(sc: Any, source: CachedInput, passes: int) -> tuple[float, ...]:
-    """PageRank in one Spark job, where each iteration is a stage that reads the links; returns sums of ranks."""
+    """PageRank in one Spark job; each iteration is a stage that reads the links. Returns sums of ranks."""
     links, count = source.cached(sc), source.partitions
     links.count()
     ranks = sc.parallelize(range(count), count).map(lambda _: {})

@@ -271,6 +271,9 @@ def tidy(log: Path, kept: Path) -> None:
             for name in _MACHINE:
                 if name in event:
                     event[name] = {}
+            for name in ("Spark Properties", "Properties"):
+                # It names the folder of the checkout.
+                (event.get(name) or {}).pop("spark.executorEnv.PYTHONPATH", None)
             lines.append(_PATH.sub(r"/\1", json.dumps(event, separators=(",", ":"))))
     whole = ("\n".join(lines) + "\n").encode()
     kept.write_bytes(pa.Codec("zstd", compression_level=19).compress(whole, asbytes=True))

@@ -96,7 +96,7 @@ def specs(path: Path) -> list[Any]:
 def test_tasks_wait_for_the_executor_that_caches_their_input(tmp_path: Path) -> None:
     path = cached_application().write(tmp_path / "log")
     second = specs(path)[1].stages[0]
-    assert [set(names) for names in second.cached] == [{"1"}, {"2"}, {"1"}, {"1"}]
+    assert [set(names) for names in second.delay.cached] == [{"1"}, {"2"}, {"1"}, {"1"}]
     document = answer(read_log(path), Question())
     jobs = document["arms"][0]["jobs"]
     # On any idle slot, two waves of 0.9 s.
@@ -108,7 +108,7 @@ def test_process_local_tasks_of_rdds_that_nobody_caches_prefer_no_place(tmp_path
     log = two_hosts()
     for number, begin in ((0, 100), (1, 1_000)):
         add_job(log, number, begin, [(begin, begin + 100, "1", _NEAR)] * 1, [rdd(number, 1)])
-    assert [job.stages[0].cached for job in specs(log.write(tmp_path / "log"))] == [(), ()]
+    assert [job.stages[0].delay.cached for job in specs(log.write(tmp_path / "log"))] == [(), ()]
 
 
 def test_a_partition_that_was_computed_again_elsewhere_had_lost_its_block(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_a_partition_that_was_computed_again_elsewhere_had_lost_its_block(tmp_pa
     add_job(log, 3, 5_000, fourth, READ)
     found = specs(log.write(tmp_path / "log"))
     # The second partition's block was on executor 2, and the task on executor 1 computed it again.
-    assert [set(names) for names in found[2].stages[0].cached] == [set(), set(), {"1"}, {"1"}]
-    assert set(found[3].stages[0].cached[0]) == {"2"}
+    assert [set(names) for names in found[2].stages[0].delay.cached] == [set(), set(), {"1"}, {"1"}]
+    assert set(found[3].stages[0].delay.cached[0]) == {"2"}
 
 
 def test_updates_of_blocks_say_where_they_are(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_updates_of_blocks_say_where_they_are(tmp_path: Path) -> None:
     log.add("SparkListenerUnpersistRDD", **{"RDD ID": 1})
     add_job(log, 1, 1_000, [(1_000, 1_100, "1", _NEAR)] * 4, READ)
     found = specs(log.write(tmp_path / "log"))
-    assert [set(names) for names in found[0].stages[0].cached] == [{"2"}, {"2"}, {"1"}, {"1"}]
-    assert not found[1].stages[0].cached
+    assert [set(names) for names in found[0].stages[0].delay.cached] == [{"2"}, {"2"}, {"1"}, {"1"}]
+    assert not found[1].stages[0].delay.cached
 
 
 def test_what_tasks_take_away_from_their_block_is_learned_and_said(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_what_tasks_take_away_from_their_block_is_learned_and_said(tmp_path: Pat
     model = document["model"]
     assert (model["cached_tasks"], model["away_tasks"]) == (16, 3)
     assert model["away_factor"] == pytest.approx(1.5)
-    assert specs(path)[2].stages[0].away == pytest.approx(1.5)
+    assert specs(path)[2].stages[0].delay.away == pytest.approx(1.5)
     assert any("3 of them ran on other executors and took 1.50 times" in line for line in document["answer"])
 
 
