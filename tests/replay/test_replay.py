@@ -1,7 +1,7 @@
 """Replays of recorded applications land near what really happened.
 
-The logs in ``logs`` are of seeds 1 and 2 of ``tests/replay/record.py``, all recorded with them, and of
-``--seeds 1 --cached alone contended --jobs 8``.
+The logs in ``logs`` are of seeds 1 and 2 of ``tests/replay/record.py``, all recorded with them; those in
+``logs/cached`` are of ``--seeds 1 --cached alone contended --jobs 8``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_nine_of_ten_jobs_of_a_contended_cluster_end_near_what_was_recorded(
 @pytest.mark.parametrize("kind", ["alone", "contended"])
 def test_jobs_over_cached_data_end_near_what_was_recorded(kind: str, scheduler: str) -> None:
     """If tasks of cached data ran on any idle slot, two of three of these jobs would be off by more."""
-    found = replay(LOGS / f"cached-{kind}-{scheduler}-1.zstd")
+    found = replay(LOGS / "cached" / f"cached-{kind}-{scheduler}-1.zstd")
     accuracy = found["replay"]
     by_length = {group["at_least_s"]: group["within_10_percent"] for group in accuracy["by_length"]}
     assert accuracy["jobs"] >= 9
@@ -55,7 +55,7 @@ def test_jobs_over_cached_data_end_near_what_was_recorded(kind: str, scheduler: 
 
 def test_a_log_tells_what_a_task_takes_away_from_its_cached_input() -> None:
     """The recorded program takes 1.6 times as long there; machine and transfer of results blur that."""
-    model = replay(LOGS / "cached-contended-stock-fair-1.zstd")["model"]
+    model = replay(LOGS / "cached" / "cached-contended-stock-fair-1.zstd")["model"]
     assert model["away_tasks"] >= 10
     assert model["away_factor"] == pytest.approx(1.6, abs=0.15)
 
