@@ -7,6 +7,7 @@ give the same decisions in both.
 """
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, Locality, NodeSpec, Power, uniform_nodes
+from spark_sched_lab.cluster.delay_scheduling import Delay, LocalityWaits
 from spark_sched_lab.engine.engine import Simulation
 from spark_sched_lab.engine.planning import Planner
 from spark_sched_lab.engine.results import Result
@@ -22,8 +23,10 @@ from spark_sched_lab.engine.workload import (
 
 __all__ = [
     "ClusterSpec",
+    "Delay",
     "JobSpec",
     "Locality",
+    "LocalityWaits",
     "MarkChange",
     "NextJob",
     "NodeSpec",

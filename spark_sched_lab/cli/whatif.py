@@ -118,6 +118,7 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
     from rich.progress import SpinnerColumn, TimeElapsedColumn
 
     from spark_sched_lab.whatif import answer, logs_under, read_log
+    from spark_sched_lab.whatif.accuracy import together
 
     not_read: list[str] = []
     logs = [log for path in paths for log in logs_under(path, not_read)]
@@ -148,14 +149,12 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
                 bar.console.print(f"skipped: {error}", markup=False, highlight=False, soft_wrap=True)
     if not answers:
         raise BadInputError(f"none of {len(logs)} logs can be replayed; the first: {refused[0]['reason']}")
-    return {"logs": answers, "left_out": refused, "not_read": not_read, "together": _together(answers)}
-
-
-def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """The number of jobs in all logs, and the share whose replay is within 10 %."""
-    jobs = sum(log["replay"]["jobs"] for log in answers)
-    right = sum((log["replay"]["within_10_percent"] or 0.0) * log["replay"]["jobs"] for log in answers)
-    return {"logs": len(answers), "jobs": jobs, "within_10_percent": right / jobs if jobs else None}
+    return {
+        "logs": answers,
+        "left_out": refused,
+        "not_read": not_read,
+        "together": together([log["replay"] for log in answers]),
+    }
 
 
 def _print(log: Mapping[str, Any], shown: int) -> None:

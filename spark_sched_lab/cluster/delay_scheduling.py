@@ -1,76 +1,386 @@
-"""Tasks that prefer nodes of their own: Spark's delay scheduling, one task at a time.
+"""Spark's delay scheduling: tasks that prefer executors, hosts or racks, and how long they wait for them.
 
-A task launches at once on a node near its input. Elsewhere it launches when its stage has waited long enough
-since it last got a slot there. As in Spark since 3.1, the wait does not restart after the stage has refused a
-slot.
+A stage accepts slots up to a locality level. It starts at the nearest level that one of its tasks can have,
+and accepts the next one when a timer has run for the wait of its level, or when no waiting task has a
+preference of that level. As in ``TaskSetManager`` since Spark 3.1, the timer restarts after a round of offers
+in which the stage launched a task and refused no slot, if all free slots were offered or no slot was refused
+since the last restart; ``LocalityWaits.restarts_at_launch`` is the older rule, each launch.
+
+Spark offers the slots of the executor on which a task ended. It offers all free slots when a stage is
+submitted, and once per `LocalityWaits.revive_ms`, so a slot that was refused is offered again only then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from spark_sched_lab.cluster.open_nodes import NONE
 
 if TYPE_CHECKING:
-    from spark_sched_lab.cluster.placement import Slots
+    from spark_sched_lab.cluster.placement import NodeTable, Slots
     from spark_sched_lab.engine.records import StageRun
     from spark_sched_lab.engine.workload import StageSpec
 
 
-class Near:
-    """The preferred nodes of one active stage's tasks.
+class Level(IntEnum):
+    """Spark's locality levels, the nearest first. A task without preferences is of level ``NO_PREF``."""
+
+    PROCESS = 0
+    NODE = 1
+    NO_PREF = 2
+    RACK = 3
+    ANY = 4
+
+
+class LocalityWaits(NamedTuple):
+    """Spark's settings of delay scheduling.
 
     Attributes:
-        any_at_ms: from then on its tasks accept any node.
-        refused: whether it refused a slot because it was too far away; `any_at_ms` is fixed from then on.
+        process_ms, node_ms, rack_ms: ``spark.locality.wait.process``, ``.node``, ``.rack``.
+        restarts_at_launch: ``spark.locality.wait.legacyResetOnTaskLaunch``, and Spark before 3.1.
+        revive_ms: time between two offers of all free slots (``spark.scheduler.revive.interval``); 0: a free
+            slot is offered whenever anything happens.
+        revive_at_ms: one of the moments at which all free slots are offered.
     """
 
-    __slots__ = ("_nodes", "_seen", "_wait_ms", "any_at_ms", "refused")
+    process_ms: int
+    node_ms: int
+    rack_ms: int
+    restarts_at_launch: bool = False
+    revive_ms: int = 0
+    revive_at_ms: int = 0
 
-    def __init__(self, spec: StageSpec, numbers: Mapping[str, int], now_ms: int) -> None:
-        names = spec.near if spec.near_wait_ms else ()
-        # In the order of their numbers: a set of names has another order in every process.
-        known = {nodes: tuple(sorted(numbers[name] for name in nodes)) for nodes in set(names)}
-        self._nodes: list[tuple[int, ...]] = [known[nodes] for nodes in names] or [()] * spec.tasks
-        self._seen = [numbers[name] for name in spec.seen_on]
-        self._wait_ms = spec.near_wait_ms
-        self.any_at_ms = now_ms + spec.near_wait_ms
+    def of(self, level: Level) -> int:
+        waits = {Level.PROCESS: self.process_ms, Level.NODE: self.node_ms, Level.RACK: self.rack_ms}
+        return waits.get(level, 0)
+
+    def offered_at_ms(self, at_ms: int) -> int:
+        """When all free slots are offered, at ``at_ms`` or later."""
+        if not self.revive_ms:
+            return at_ms
+        return at_ms + (self.revive_at_ms - at_ms) % self.revive_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Delay scheduling of one stage.
+
+    Attributes:
+        waits: for how long it waits at each level.
+        cached: by task, the names of nodes that cache its input (PROCESS_LOCAL). Empty: none does.
+        away: how many times as long a task runs elsewhere than on a node that caches its input. Tasks took
+            their durations where they were seen.
+    """
+
+    waits: LocalityWaits
+    cached: Sequence[frozenset[str]] = ()
+    away: float = 1.0
+
+
+class _Alike:
+    """Waiting tasks with the same preferences.
+
+    Attributes:
+        executors: nodes that cache the tasks' input.
+        nodes: those, and all nodes of the hosts that the tasks prefer.
+        racks: of these nodes.
+        waiting: tasks, the next one last.
+    """
+
+    __slots__ = ("executors", "nodes", "racks", "waiting")
+
+    def __init__(self, executors: frozenset[int], nodes: frozenset[int], racks: frozenset[int]) -> None:
+        # In the order of their numbers: a set has another order in every process.
+        self.executors = tuple(sorted(executors))
+        self.nodes = tuple(sorted(nodes | executors))
+        self.racks = racks
+        self.waiting: list[int] = []
+
+    def nodes_at(self, level: Level) -> tuple[int, ...]:
+        return self.executors if level == Level.PROCESS else self.nodes
+
+    def prefers(self, level: Level) -> bool:
+        if level == Level.PROCESS:
+            return bool(self.executors)
+        if level == Level.NODE:
+            return bool(self.nodes)
+        if level == Level.RACK:
+            return bool(self.racks)
+        return not self.nodes
+
+
+class _Round:
+    """One round of offers to the stage: what happens at one instant.
+
+    Attributes:
+        full: whether all free slots are offered.
+        nearest: level of the nearest launch; None: no launch.
+        refused: whether the stage refused a slot.
+        at: position of the level that is tried now.
+    """
+
+    __slots__ = ("at", "full", "nearest", "now_ms", "refused")
+
+    def __init__(self, now_ms: int, full: bool) -> None:
+        self.now_ms = now_ms
+        self.full = full
+        self.nearest: Level | None = None
         self.refused = False
+        self.at = 0
+
+
+class DelayScheduling:
+    """The preferred places of one active stage's tasks, and the level that it accepts."""
+
+    __slots__ = (
+        "_alike", "_away", "_level", "_levels", "_list", "_of", "_places", "_reset_ms", "_round", "_seen",
+        "_tied", "_unrefused", "_waiting", "_waits", "_wake_ms",
+    )  # fmt: skip
+
+    def __init__(self, spec: StageSpec, nodes: NodeTable, now_ms: int) -> None:
+        number = nodes.number
+        near_ms = spec.near_wait_ms
+        delay = spec.delay or Delay(LocalityWaits(near_ms, near_ms, near_ms))
+        self._waits = delay.waits
+        self._seen = [number[name] for name in spec.seen_on]
+        self._away = delay.away
+        no_sets = [frozenset[str]()] * spec.tasks
+        pairs = list(
+            zip(delay.cached or no_sets, (spec.near if spec.delay or near_ms else ()) or no_sets, strict=True)
+        )
+        known: dict[tuple[frozenset[str], frozenset[str]], _Alike] = {}
+        for pair in pairs:
+            if pair not in known:
+                cached, near = (frozenset(number[name] for name in names) for names in pair)
+                racks = frozenset(nodes.racks[node] for node in cached | near) - {-1}
+                known[pair] = _Alike(cached, near, racks)
+        self._of = [known[pair] for pair in pairs]
+        self._alike = list(known.values())
+        self._tied = any(alike.executors for alike in self._alike)
+        # Which tasks wait is the stage's own list; `_alike` follows it.
+        self._list: list[int] | None = None
+        self._waiting = 0
+        self._levels: tuple[Level, ...] = (Level.ANY,)
+        self._places = -1  # the slots' count of changes for which these are the levels
+        self._level = 0  # position in `_levels`
+        self._reset_ms = now_ms
+        self._unrefused = True
+        self._round: _Round | None = None
+        self._wake_ms = -1
+
+    # ---- what the launcher asks ----
 
     def choose(self, stage: StageRun, pending: list[int], slots: Slots, now_ms: int) -> int:
         """The node for the one of ``pending`` that launches next, which is moved to its end; or NONE."""
-        tried: set[tuple[int, ...]] = set()
-        free_place = -1
-        # As Spark, which asks per slot: a task that prefers its node goes before those that prefer none.
-        for place in range(len(pending) - 1, -1, -1):
-            nodes = self._nodes[pending[place]]
-            if nodes in tried:
-                continue
-            tried.add(nodes)
-            if not nodes or not any(slots.present[node] for node in nodes):
-                free_place = max(free_place, place)
-                continue
-            node = slots.near(stage.job, nodes, now_ms)
-            if node >= 0:
-                pending.append(pending.pop(place))
-                if not self.refused:
-                    self.any_at_ms = now_ms + self._wait_ms
+        self._follow(pending)
+        offers = self._offers(slots, now_ms)
+        while offers.at < len(self._levels):
+            most = self._levels[offers.at]
+            # Spark does not ask the timer when it looks for tasks without preferences.
+            level = most if most == Level.NO_PREF else min(most, self._allowed(now_ms))
+            found = self._find(stage, slots, now_ms, level)
+            if found is not None:
+                task, node, at = found
+                self._launched(task, pending)
+                # Spark calls a task without preferences PROCESS_LOCAL.
+                at = Level.PROCESS if at == Level.NO_PREF else at
+                offers.nearest = at if offers.nearest is None else min(at, offers.nearest)
+                if self._waits.restarts_at_launch and most != Level.NO_PREF:
+                    self._restart(now_ms, at)
                 return node
-        if free_place >= 0:
-            node = self._anywhere(stage, pending[free_place], slots, now_ms)
-            if node >= 0:
-                pending.append(pending.pop(free_place))
-                return node
+            offers.at += 1
+        offers.at = 0
         # A task that reads map outputs gets most of them from other nodes wherever it runs, and a slot held
         # for it is idle meanwhile (ADR 30; live: ``SchedTaskSetManager.offered``).
-        takes_own = bool(stage.spec.parents) and stage.job in slots.holders
-        if takes_own or now_ms >= self.any_at_ms:
-            return self._anywhere(stage, pending[-1], slots, now_ms)
-        return -1
+        if stage.spec.parents and not self._tied and stage.job in slots.holders:
+            node = self._anywhere(stage, pending[-1], slots, now_ms)
+            if node != NONE:
+                self._launched(pending[-1], pending)
+                return node
+        if slots.open_total > 0 and any(True for _ in self._offered(slots)):
+            offers.refused = True
+        return NONE
+
+    def wake_ms(self, slots: Slots, now_ms: int) -> int | None:
+        """When to ask the stage again, which refused a slot; None: that is known, or no time is needed."""
+        if slots.open_total <= 0:
+            return None
+        if self._level < len(self._levels) - 1:
+            at_ms = max(now_ms + 1, self._reset_ms + self._waits.of(self._levels[self._level]))
+        elif self._round is not None and self._round.full:
+            return None
+        else:
+            at_ms = now_ms + 1
+        if self._round is not None and not self._round.full:
+            at_ms = min(at_ms, now_ms + 1)
+        at_ms = self._waits.offered_at_ms(at_ms)
+        if now_ms < self._wake_ms <= at_ms:
+            return None
+        self._wake_ms = at_ms
+        return at_ms
+
+    def forget(self) -> None:
+        """The stage's waiting tasks changed without a choice."""
+        self._list = None
+
+    def there_ms(self, task: int, node: int, duration_ms: int) -> int:
+        """The time of a task on ``node`` that took ``duration_ms`` where it was seen."""
+        cached = self._of[task].executors
+        if self._away == 1.0 or not cached:
+            return duration_ms
+        seen_away = bool(self._seen) and self._seen[task] not in cached
+        return max(1, round(duration_ms * self._away ** ((node not in cached) - seen_away)))
+
+    # ---- the waiting tasks ----
+
+    def _follow(self, pending: list[int]) -> None:
+        if pending is self._list and len(pending) == self._waiting:
+            return
+        self._list, self._waiting = pending, len(pending)
+        for alike in self._alike:
+            alike.waiting.clear()
+        for task in pending:
+            self._of[task].waiting.append(task)
+
+    def _launched(self, task: int, pending: list[int]) -> None:
+        pending.append(pending.pop() if pending[-1] == task else pending.pop(pending.index(task)))
+        waiting = self._of[task].waiting
+        waiting.remove(task) if waiting[-1] != task else waiting.pop()
+        self._waiting -= 1
+
+    # ---- levels and timers ----
+
+    def _offers(self, slots: Slots, now_ms: int) -> _Round:
+        if self._places != slots.offers.changes:
+            self._places = slots.offers.changes
+            self._recompute(slots)
+        offers = self._round
+        if offers is not None and offers.now_ms == now_ms:
+            return offers
+        if offers is not None and not self._waits.restarts_at_launch:
+            if offers.refused:
+                self._unrefused = False
+            elif offers.nearest is not None and (offers.full or self._unrefused):
+                self._restart(offers.now_ms, offers.nearest)
+                self._unrefused = True
+        # Ends of holds are offered with all free slots, too.
+        full = not self._waits.revive_ms or offers is None or slots.offers.all or bool(slots.holders)
+        self._round = offers = _Round(now_ms, full)
+        return offers
+
+    def _recompute(self, slots: Slots) -> None:
+        """The levels that some task can have with the nodes that are there."""
+        present, racks = slots.present, slots.nodes.racks
+        here = {racks[node] for node, there in enumerate(present) if there}
+        found = []
+        for level in Level:
+            wanting = (alike for alike in self._alike if alike.waiting and alike.prefers(level))
+            if level == Level.ANY or any(self._reachable(alike, level, present, here) for alike in wanting):
+                found.append(level)
+        before, self._levels = self._levels, tuple(found)
+        if before == (Level.ANY,):
+            self._level = 0
+            return
+        level = before[min(self._level, len(before) - 1)]
+        fresh = [new for new in found if new not in before]
+        self._level = self._position(fresh[0] if fresh and fresh[0] < level else level)
+
+    @staticmethod
+    def _reachable(alike: _Alike, level: Level, present: list[bool], racks: set[int]) -> bool:
+        if level == Level.NO_PREF:
+            return True
+        if level == Level.RACK:
+            return not racks.isdisjoint(alike.racks)
+        return any(present[node] for node in alike.nodes_at(level))
+
+    def _position(self, level: Level) -> int:
+        return next(at for at, own in enumerate(self._levels) if own >= level)
+
+    def _restart(self, at_ms: int, level: Level) -> None:
+        self._reset_ms = at_ms
+        self._level = self._position(level)
+
+    def _allowed(self, now_ms: int) -> Level:
+        while self._level < len(self._levels) - 1:
+            level = self._levels[self._level]
+            wait_ms = self._waits.of(level)
+            if not any(alike.waiting and alike.prefers(level) for alike in self._alike):
+                self._reset_ms = now_ms
+            elif now_ms - self._reset_ms >= wait_ms:
+                self._reset_ms += wait_ms
+            else:
+                break
+            self._level += 1
+        return self._levels[self._level]
+
+    # ---- places ----
+
+    def _offered(self, slots: Slots) -> Iterator[int]:
+        """The nodes whose open slots are offered in this round."""
+        among: Iterable[int] = slots.opened
+        if self._round is None or self._round.full:
+            among = range(len(slots.present))
+        return (node for node in among if slots.is_open(node))
+
+    def _find(self, stage: StageRun, slots: Slots, now_ms: int, most: Level) -> tuple[int, int, Level] | None:
+        """Task, node and level of the next launch at this level or a nearer one."""
+        for level in (Level.PROCESS, Level.NODE):
+            if level <= most and level in self._levels:
+                found = self._nearest(stage, slots, now_ms, level)
+                if found is not None:
+                    return (*found, level)
+        if most >= Level.NO_PREF:
+            for alike in self._alike:
+                if alike.waiting and not alike.nodes:
+                    node = self._anywhere(stage, alike.waiting[-1], slots, now_ms)
+                    if node != NONE:
+                        return alike.waiting[-1], node, Level.NO_PREF
+        if most >= Level.RACK and Level.RACK in self._levels:
+            racks = slots.nodes.racks
+            for alike in self._alike:
+                if alike.waiting and alike.racks:
+                    there = next((n for n in self._offered(slots) if racks[n] in alike.racks), NONE)
+                    if there != NONE:
+                        return alike.waiting[-1], there, Level.RACK
+        if most >= Level.ANY:
+            assert self._list
+            task = min(alike.waiting[-1] for alike in self._alike if alike.waiting)
+            node = self._anywhere(stage, task, slots, now_ms)
+            if node != NONE:
+                return task, node, Level.ANY
+        return None
+
+    def _nearest(self, stage: StageRun, slots: Slots, now_ms: int, level: Level) -> tuple[int, int] | None:
+        """A task and one of its nodes; if possible the one where it was seen."""
+        full = self._round is None or self._round.full
+        other: tuple[int, int] | None = None
+        for alike in self._alike:
+            nodes = alike.nodes_at(level)
+            if not alike.waiting or not nodes:
+                continue
+            task = alike.waiting[-1]
+            if not full:
+                nodes = tuple(node for node in nodes if node in slots.opened)
+            seen = self._seen[task] if self._seen else NONE
+            if seen in nodes and slots.is_open(seen) and stage.job not in slots.holders:
+                return task, seen
+            if other is None and nodes and any(slots.present[node] for node in nodes):
+                node = slots.near(stage.job, nodes, now_ms)
+                if node != NONE:
+                    other = task, node
+        return other
 
     def _anywhere(self, stage: StageRun, task: int, slots: Slots, now_ms: int) -> int:
         """As `Slots.choose`, with the node where the task was seen in the place of chance."""
-        if self._seen and stage.job not in slots.holders:
-            node = self._seen[task]
-            if slots.is_open(node):
-                return node
+        full = self._round is None or self._round.full
+        if stage.job not in slots.holders:
+            if self._seen:
+                node = self._seen[task]
+                if slots.is_open(node) and (full or node in slots.opened):
+                    return node
+            if not full:
+                return next(self._offered(slots), NONE)
         return slots.choose(stage, now_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, NodeSpec
@@ -34,6 +35,19 @@ class NodeTable:
         self.partition = [node.partition for node in nodes]
 
 
+@dataclass(slots=True)
+class Offers:
+    """Which free slots Spark offers.
+
+    Attributes:
+        all: whether it offers all at this instant, not those alone that became free.
+        changes: how often a node joined or left.
+    """
+
+    all: bool = False
+    changes: int = 0
+
+
 class Slots:
     """Free slots, less those held for some job.
 
@@ -47,15 +61,15 @@ class Slots:
         holders: by job, how many slots it holds on which nodes.
         may_launch: the ledger's answer whether a task of the job may take a slot of the node, by number, at
             this time. `Reservations` sets it, without which nobody holds a slot.
-        opened: nodes where a slot became open since the engine last emptied this; kept if tasks wait for
-            nodes.
+        opened: nodes where a slot became open since the engine last emptied this.
+        offers: what Spark offers at this instant.
     """
 
     may_launch: Callable[[JobRun, int, int], bool]
 
     __slots__ = (
         "_levels", "_locality", "_open", "_slowness", "free", "free_total", "held", "holders",
-        "left", "may_launch", "nodes", "open_total", "opened", "present",
+        "left", "may_launch", "nodes", "offers", "open_total", "opened", "present",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
@@ -68,6 +82,7 @@ class Slots:
         self.free_total = self.open_total = sum(self.free)
         self.holders: dict[JobRun, dict[int, int]] = {}
         self.opened: dict[int, None] = {}
+        self.offers = Offers()
         self._locality = cluster.locality
         self._slowness: Mapping[str, float] = {}
         self._levels: list[list[int]] = []  # nodes by speed, the fastest first; empty: all are equal
@@ -95,24 +110,25 @@ class Slots:
         self.free[node] += 1
         self.free_total += 1
         self.open_total += 1
-        if self._locality is not None:
-            self.opened[node] = None
+        self.opened[node] = None
         if self._open.place[node] == NONE and self.free[node] > self.held[node]:
             self._open.add(node)
 
     def join(self, node: int, slots: int) -> None:
         """A node joins with all its slots free."""
         self.present[node] = True
+        self.offers.changes += 1
+        self.offers.all = True
         self.free[node] = slots
         self.free_total += slots
         self.open_total += slots
-        if self._locality is not None:
-            self.opened[node] = None
+        self.opened[node] = None
         self._open.add(node)
 
     def leave(self, node: int, slots: int) -> None:
         """From now on no task is launched on ``node``; none of its ``slots`` slots is held at this point."""
         self.present[node] = False
+        self.offers.changes += 1
         self.left[node] = slots - self.free[node]
         self.free_total -= self.free[node]
         self.open_total -= self.free[node]
@@ -130,8 +146,7 @@ class Slots:
     def unhold(self, job: JobRun, node: int) -> None:
         self.held[node] -= 1
         self.open_total += 1
-        if self._locality is not None:
-            self.opened[node] = None
+        self.opened[node] = None
         mine = self.holders[job]
         if mine[node] == 1:
             del mine[node]

@@ -80,6 +80,8 @@ class Attempts:
             if self.durations.vary or job.spec.preferred is not None:
                 has_input = self.slots.has_input(stage, node)
                 duration_ms = self.durations.there_ms(stage, node, duration_ms, has_input)
+            elif stage.places.near is not None and not copy:
+                duration_ms = stage.places.near.there_ms(index, node, duration_ms)
             self.agenda.push(now + duration_ms, a)
         self.emitted.version += 1
         if self.starts.active:

@@ -224,6 +224,7 @@ class Simulation:
                 self._nodes.changed(node, joins)
             case LocalityOver(stage):
                 stage.places.refused = False
+                self._slots.offers.all = True
             case WakeUp():
                 if self._armed_ms == now_ms:
                     self._armed_ms = None

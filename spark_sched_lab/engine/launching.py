@@ -74,6 +74,7 @@ class Launcher:
                 if not self._left_over(now_ms):
                     break
         slots.opened.clear()
+        slots.offers.all = False
 
     def _in_order(self, now_ms: int) -> bool:
         """Give open slots to the stages that wait, first one first. Returns whether the order has changed."""
@@ -152,6 +153,8 @@ class Launcher:
             node = slots.choose_within(share)
             if node != NONE:
                 share[slots.nodes.partition[node]] -= 1
+                if near is not None:
+                    near.forget()
             return node
         return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
 
@@ -169,10 +172,8 @@ class Launcher:
         while pending:
             node = self._choose(stage, pending, now_ms)
             if node == NONE:
-                if near is not None and not near.refused and slots.open_total > 0:
-                    near.refused = True
-                    if near.any_at_ms > now_ms:
-                        self.wake(near.any_at_ms, stage)
+                if near is not None and (wake_ms := near.wake_ms(slots, now_ms)) is not None:
+                    self.wake(wake_ms, stage)
                 places.refused = places.local is not None
                 return False
             self.launch(stage, pending.pop(), node)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from spark_sched.policies.key_order import Place
 from spark_sched.protocol.plan import PilotSet
 from spark_sched.state import DurationSums, JobMarks, JobView, RunningTask, StageView
-from spark_sched_lab.cluster.delay_scheduling import Near
+from spark_sched_lab.cluster.delay_scheduling import DelayScheduling
 from spark_sched_lab.enforce.overlay import Planned
 from spark_sched_lab.enforce.pilots import PilotGate
 from spark_sched_lab.enforce.rule import Rule
@@ -81,7 +81,7 @@ class StagePlaces:
     any_at_ms: int
     local: dict[int, None] | None = None
     local_racks: frozenset[int] = frozenset()
-    near: Near | None = None
+    near: DelayScheduling | None = None
     refused: bool = False
     ran_on: dict[int, None] = field(default_factory=dict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_sched_lab.cluster.cluster import ClusterSpec
-from spark_sched_lab.cluster.delay_scheduling import Near
+from spark_sched_lab.cluster.delay_scheduling import DelayScheduling
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.engine.records import JobRun, StageEdges, StageRun
 
@@ -22,8 +22,9 @@ def new_stage(
     last = job.spec.dag_known == "to the end" and job.progress.stages_left == 1
     stage = StageRun(job, index, spec, key, now_ms, StageEdges(part, next_tasks, last, successors))
     places = stage.places
-    if (spec.seen_on or (spec.near and spec.near_wait_ms)) and not spec.gang:
-        places.near = Near(spec, slots.nodes.number, now_ms)
+    slots.offers.all = True
+    if (spec.seen_on or spec.delay or (spec.near and spec.near_wait_ms)) and not spec.gang:
+        places.near = DelayScheduling(spec, slots.nodes, now_ms)
     locality = cluster.locality
     if locality is not None and spec.parents:
         places.local = {}

@@ -13,6 +13,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 from spark_sched.state import Preferred
+from spark_sched_lab.cluster.delay_scheduling import Delay
 
 if TYPE_CHECKING:
     from spark_sched.policies.base import Policy
@@ -40,8 +41,10 @@ class StageSpec:
             plan decides, parts of one job get slots in the order of their submission; under a policy that
             plays stock Spark those of all jobs do, as in Spark's FIFO mode.
         near: by task, the names of nodes that have its input; no names: any node is as good. Empty: so it is
-            for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only.
-        near_wait_ms: how long the stage waits for them (``spark.locality.wait``).
+            for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only. It is Spark's level
+            NODE_LOCAL.
+        near_wait_ms: how long the stage waits for them (``spark.locality.wait``), unless ``delay`` says it.
+        delay: Spark's delay scheduling; None: ``near_wait_ms`` at each level, and no input is cached.
         seen_on: by task, the node where it ran when it was recorded: chosen where chance would choose.
         copies_ms: how long a copy of a task runs, by the task's index, where that is known.
         kill_ms: how long a killed attempt keeps its slot in Spark: tasks get copies that much later. The
@@ -58,6 +61,7 @@ class StageSpec:
     part: int = 0
     near: Sequence[frozenset[str]] = ()
     near_wait_ms: int = 0
+    delay: Delay | None = None
     seen_on: Sequence[str] = ()
     copies_ms: Mapping[int, int] = field(default_factory=dict, compare=False)
     restartable: bool = True
@@ -197,10 +201,14 @@ class JobSpec:
                 raise BadInputError(
                     f"{where} has parents {list(stage.parents)} but a parent must be a stage before it"
                 )
-            if stage.near and len(stage.near) != stage.tasks:
-                raise BadInputError(
-                    f"{where} has {len(stage.near)} sets of near nodes for {stage.tasks} tasks: give each one"
-                )
+            cached = () if stage.delay is None else stage.delay.cached
+            for what, sets in (("near", stage.near), ("cached", cached)):
+                if sets and len(sets) != stage.tasks:
+                    raise BadInputError(
+                        f"{where} has {len(sets)} sets of {what} nodes for {stage.tasks} tasks: give each one"
+                    )
+            if stage.delay is not None and not stage.delay.away > 0.0:
+                raise BadInputError(f"{where} has away {stage.delay.away!r} but it must be above 0")
             if stage.memory and len(stage.memory) != stage.tasks:
                 raise BadInputError(
                     f"{where} has {len(stage.memory)} memory values for {stage.tasks} tasks: give each one"

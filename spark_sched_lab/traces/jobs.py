@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from spark_sched_lab.traces.stage_input import StageInput
 from spark_sched_lab.traces.tables import (
     DEMANDS,
     JOB_SCHEMA,
@@ -90,11 +91,12 @@ class TaskRows:
 
 @dataclass(slots=True)
 class StageRecord:
-    """A stage; the fields are the columns of `tables.STAGE_COLUMNS`, ``part`` and ``outside``.
+    """A stage; the fields are the columns of `tables.STAGE_COLUMNS`, ``part``, ``outside`` and ``input``.
 
     It is flat, as a row of that table is. ``part`` is the source's own number of its submitter (Spark: the
     Spark job). ``outside``: its tasks use a processor outside the thread whose CPU time is recorded (a
-    Python worker, a piped command, a GPU). Both are not in the tables.
+    Python worker, a piped command, a GPU). ``input``: what it reads; None: not known. These are not in the
+    tables.
     """
 
     tasks: int | None
@@ -115,6 +117,7 @@ class StageRecord:
     rows: TaskRows = field(default_factory=TaskRows)
     part: int | None = None
     outside: bool = False
+    input: StageInput | None = None
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.files import kind_of, open_regular
 from spark_sched.policies.checks import check_options
 from spark_sched.units import parse_time_ms
-from spark_sched_lab.simulator import MarkChange
+from spark_sched_lab.simulator import LocalityWaits, MarkChange
 from spark_sched_lab.traces.jobs import JobRecord, StageRecord
 from spark_sched_lab.traces.lines import Progress
 from spark_sched_lab.traces.readers import open_trace
@@ -94,7 +94,7 @@ class Recorded:
         executors: name, slots and span of time; taken from the tasks if the log does not list them.
         attached: whether it ran under this project's scheduler.
         mode: Spark's own order: ``FIFO`` or ``FAIR``.
-        locality_wait_ms: how long a task waits for a slot near its input.
+        waits: how long tasks wait for slots near their input.
         python_kill_ms: how long a killed task that runs Python keeps its slot at most.
         settings: the ``spark.sched.*`` properties that say how it scheduled.
         allocation_file: where its FAIR pools were declared; empty: nowhere.
@@ -110,7 +110,7 @@ class Recorded:
     executors: tuple[Machine, ...]
     attached: bool
     mode: str
-    locality_wait_ms: int
+    waits: LocalityWaits
     python_kill_ms: int
     settings: Mapping[str, str]
     allocation_file: str
@@ -215,7 +215,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         executors=tuple(_executors(reader.meta.machines, jobs)),
         attached=attached,
         mode=properties.get("spark.scheduler.mode", "FIFO").upper(),
-        locality_wait_ms=_time_ms(properties, 3_000, "spark.locality.wait.node", "spark.locality.wait"),
+        waits=_waits(properties, ", ".join(reader.meta.parameters.get("spark_versions", []))),
         python_kill_ms=_POLL_MS + _time_ms(properties, 2_000, "spark.python.task.killTimeout"),
         settings=settings,
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
@@ -297,8 +297,7 @@ def default_pools(recorded: Recorded) -> dict[str, Pool]:
 
     Since Spark 3.4 the default pool shares fairly where there is no allocation file (SPARK-42157).
     """
-    found = re.match(r"(\d+)\.(\d+)", recorded.version)
-    old = found is not None and (int(found[1]), int(found[2])) < (3, 4)
+    old = _older(recorded.version, (3, 4))
     return {DEFAULT_POOL: Pool(fair=not old and not recorded.allocation_file)}
 
 
@@ -316,6 +315,22 @@ def _attached(properties: Mapping[str, str]) -> bool:
     return "spark.sched.planner.python" in properties or properties.get("spark.master", "").startswith(
         "spark-sched:"
     )
+
+
+def _older(version: str, line: tuple[int, int]) -> bool:
+    """Whether this version of Spark is older than that line; an unknown one is not."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) < line
+
+
+def _waits(properties: Mapping[str, str], version: str) -> LocalityWaits:
+    process_ms, node_ms, rack_ms = (
+        _time_ms(properties, 3_000, f"spark.locality.wait.{level}", "spark.locality.wait")
+        for level in ("process", "node", "rack")
+    )
+    legacy = properties.get("spark.locality.wait.legacyResetOnTaskLaunch", "false").lower() == "true"
+    revive_ms = _time_ms(properties, 1_000, "spark.scheduler.revive.interval")
+    return LocalityWaits(process_ms, node_ms, rack_ms, legacy or _older(version, (3, 1)), revive_ms)
 
 
 def _time_ms(properties: Mapping[str, str], default_ms: int, *names: str) -> int:

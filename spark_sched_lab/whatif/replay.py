@@ -10,13 +10,11 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched_lab.simulator import JobSpec, Result, simulate
 from spark_sched_lab.traces.readers.spark_measured import KINDS
+from spark_sched_lab.whatif.accuracy import errors
 from spark_sched_lab.whatif.arms import Question, ReplayArm, arms_of, as_it_ran, marked, matches
 from spark_sched_lab.whatif.recorded import Recorded
 from spark_sched_lab.whatif.replayed import Model, build_model
 from spark_sched_lab.whatif.words import sentences
-
-#: A replayed job within this share of the recorded time counts as right.
-NEAR = 0.10
 
 #: Called with the arm's name and the number of jobs that ended.
 Progress = Callable[[str, int], None]
@@ -59,11 +57,14 @@ def answer(
         "executors": len(recorded.executors),
         "slots": sum(machine.slots or 0 for machine in recorded.executors),
         "jobs": len(specs),
-        "replay": _errors(arms[0]["jobs"]),
+        "replay": errors(arms[0]["jobs"]),
         "measured": _measured(recorded),
         "model": {
             **model.learned,
-            "locality_wait_ms": recorded.locality_wait_ms,
+            "locality_wait_ms": recorded.waits.node_ms,
+            "cached_tasks": model.away.cached,
+            "away_tasks": model.away.tasks,
+            "away_factor": model.away.factor,
             "one_by_one": model.one_by_one,
         },
         "arms": arms,
@@ -139,32 +140,3 @@ def _row(row: Mapping[str, Any], model: Model, pools: Mapping[str, str]) -> dict
         "real_jct_s": None if real_ms is None else real_ms / 1000.0,
         "copies": row["copies"],
     }
-
-
-def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The error of the replay, over jobs that ended in both."""
-    compared = [row for row in rows if row["real_jct_s"] is not None]
-    errors = [
-        # A job that the replay never ends is as wrong as can be.
-        1.0 if row["jct_s"] is None else abs(row["jct_s"] - row["real_jct_s"]) / max(row["real_jct_s"], 0.001)
-        for row in compared
-    ]
-    found: dict[str, Any] = {
-        "jobs": len(compared),
-        "jobs_without_end_in_log": len(rows) - len(compared),
-        "within_10_percent": None,
-        "within_5_percent": None,
-        "median_error": None,
-        "p90_error": None,
-        "worst": None,
-    }
-    if compared:
-        worst = max(range(len(compared)), key=errors.__getitem__)
-        found |= {
-            "within_10_percent": float(np.mean([error <= NEAR for error in errors])),
-            "within_5_percent": float(np.mean([error <= NEAR / 2 for error in errors])),
-            "median_error": float(np.median(errors)),
-            "p90_error": float(np.percentile(errors, 90)),
-            "worst": {"job": compared[worst]["job"], "error": errors[worst]},
-        }
-    return found

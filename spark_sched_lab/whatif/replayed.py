@@ -6,12 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from spark_sched_lab.simulator import ClusterSpec, JobSpec, MarkChange, NextJob, NodeSpec, StageSpec
+from spark_sched_lab.simulator import (
+    ClusterSpec,
+    Delay,
+    JobSpec,
+    LocalityWaits,
+    MarkChange,
+    NextJob,
+    NodeSpec,
+    StageSpec,
+)
 from spark_sched_lab.traces.jobs import JobRecord, StageRecord
 from spark_sched_lab.traces.tables import Machine
 from spark_sched_lab.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched_lab.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
+from spark_sched_lab.whatif.places import Away, Places, TaskPlaces
 from spark_sched_lab.whatif.recorded import Recorded, RecordedAttempt, attempts_of
+from spark_sched_lab.whatif.revivals import revived_at_ms
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,7 @@ class Model:
         pools: FAIR pool by job.
         task_sets: Spark's names of the stages' task sets, by job.
         learned: the overheads, for the report: name to ms.
+        away: what tasks away from their cached input cost.
         one_by_one: jobs follow each other, as the driver never ran two at once.
     """
 
@@ -35,6 +47,7 @@ class Model:
     pools: Mapping[str, str]
     task_sets: Mapping[str, Sequence[str]]
     learned: Mapping[str, float]
+    away: Away
     one_by_one: bool
 
 
@@ -50,11 +63,14 @@ class _ReplayedStage:
     last_ms: int
     launch_ms: int = 0
 
-    def waits(self, *, within_only: bool) -> Iterator[Wait]:
+    def waits(self, tied: frozenset[int], *, within_only: bool) -> Iterator[Wait]:
         """Spans in which a task of the stage waited for a slot, whichever: from the stage's first launch to a
-        later one's, and, unless ``within_only``, the wait for the first one if it is long."""
+        later one's, and, unless ``within_only``, the wait for the first one if it is long.
+
+        ``tied``: tasks that wait for slots of one executor."""
         for attempt in self.attempts:
-            if attempt.start_ms >= self.first_ms + WAVE_MS and attempt.locality != "NODE_LOCAL":
+            near = attempt.locality == "NODE_LOCAL" or attempt.task in tied
+            if attempt.start_ms >= self.first_ms + WAVE_MS and not near:
                 yield Wait(self.first_ms, attempt.start_ms)
         if not within_only and self.first_ms >= self.submit_ms + LONG_MS:
             yield Wait(self.submit_ms, self.first_ms)
@@ -84,25 +100,32 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
         for number, stage in enumerate(every)
         for attempt in stage.attempts
     ]
-    waits = [wait for stage in every for wait in stage.waits(within_only=recorded.enforced)]
+    places = Places(every, recorded.executors, recorded.waits.node_ms)
+    waits = [
+        wait for stage in every for wait in stage.waits(places.tied(stage), within_only=recorded.enforced)
+    ]
     executors = available_executors(recorded.executors, (x.attempt for x in launches), waits)
     slots = {machine.machine: machine.slots or 1 for machine in executors}
     turnaround = round(turnaround_ms(launches, slots))
     occupancy = Occupancy((launch.attempt for launch in launches), executors, turnaround)
     usual = _learn_launches(jobs, occupancy, recorded)
-    hosts = _Hosts(executors)
+    revived_ms = revived_at_ms(launches, slots, recorded.waits.revive_ms)
+    delay = recorded.waits._replace(revive_at_ms=revived_ms or 0)
+    racks = any(a.locality == "RACK_LOCAL" for stage in every for a in stage.attempts)
+    names = frozenset(slots)
+    wanted = {id(stage): places.of(stage, names) for stage in every}
     real_jct_ms, specs = {}, []
     for job in jobs:
         key = job.record.source_id
         changes = recorded.changes.of_jobs.get(key, ())
-        specs.append(_spec(job, turnaround, hosts, recorded, changes))
+        specs.append(_spec(job, turnaround, wanted, recorded, delay, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms
     chained = _alone(jobs) if one_by_one is None else one_by_one
     if chained:
         specs = _chain(specs, jobs)
     return Model(
-        cluster=ClusterSpec(tuple(_node(machine) for machine in executors)),
+        cluster=ClusterSpec(tuple(_node(machine, 0 if racks else None) for machine in executors)),
         jobs=tuple(specs),
         real_jct_ms=real_jct_ms,
         pools={job.record.source_id: (job.record.features or {}).get("pool", "default") for job in jobs},
@@ -111,6 +134,7 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
             for job in jobs
         },
         learned={"turnaround_ms": turnaround, "launch_ms": usual},
+        away=places.away,
         one_by_one=chained,
     )
 
@@ -171,10 +195,11 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
     return usual
 
 
-def _node(machine: Machine) -> NodeSpec:
+def _node(machine: Machine, rack: int | None) -> NodeSpec:
     added_ms = _ms(machine.added_s)
     until_ms = None if machine.removed_s is None else max(added_ms, _ms(machine.removed_s))
-    return NodeSpec(machine.machine, max(1, machine.slots or 1), from_ms=added_ms, until_ms=until_ms)
+    slots = max(1, machine.slots or 1)
+    return NodeSpec(machine.machine, slots, rack=rack, from_ms=added_ms, until_ms=until_ms)
 
 
 # ---- the simulation's jobs ----
@@ -183,8 +208,9 @@ def _node(machine: Machine) -> NodeSpec:
 def _spec(
     job: _ReplayedJob,
     turnaround: int,
-    hosts: _Hosts,
+    places: Mapping[int, TaskPlaces],
     recorded: Recorded,
+    waits: LocalityWaits,
     changes: tuple[MarkChange, ...],
 ) -> JobSpec:
     record = job.record
@@ -194,6 +220,7 @@ def _spec(
         part = part_numbers.setdefault(stage.record.part, len(part_numbers))
         ready_ms = max((job.stages[p].last_ms + turnaround for p in stage.parents), default=job.submit_ms)
         durations_ms, copies_ms = _durations(stage.attempts, turnaround)
+        wanted = places[id(stage)]
         stages.append(
             StageSpec(
                 durations_ms,
@@ -203,8 +230,9 @@ def _spec(
                 gang=bool(stage.record.barrier),
                 restartable=not stage.record.barrier,
                 part=part,
-                near=hosts.near(stage.attempts),
-                near_wait_ms=recorded.locality_wait_ms,
+                near=wanted.near,
+                near_wait_ms=waits.node_ms,
+                delay=Delay(waits, wanted.cached, wanted.away),
                 seen_on=_seen_on(stage.attempts),
                 copies_ms=copies_ms,
                 kill_ms=recorded.python_kill_ms if stage.record.outside else 0,
@@ -232,36 +260,6 @@ def _spec(
         if kind == "spark" or (kind == "sql" and len(part_numbers) == 1)
         else "next stage",
     )
-
-
-class _Hosts:
-    """Where tasks find their input, inferred from where they ran and at which locality level.
-
-    A task that ran on the node of its input prefers that host's executors; one that ran away from it any
-    other. ``PROCESS_LOCAL`` is also what Spark calls a task that prefers no place, and is taken for that.
-    """
-
-    def __init__(self, executors: Sequence[Machine]) -> None:
-        self._of = {machine.machine: machine.host or machine.machine for machine in executors}
-        self._on = {
-            host: frozenset(name for name, at in self._of.items() if at == host)
-            for host in set(self._of.values())
-        }
-        self._all = frozenset(self._of)
-
-    def near(self, attempts: Iterable[RecordedAttempt]) -> list[frozenset[str]]:
-        """By task, in order; empty where no task prefers anything that another executor has not."""
-        if len(self._on) < 2:
-            return []
-        found: dict[int, frozenset[str]] = {}
-        for attempt in attempts:
-            host = self._of[attempt.executor]
-            if attempt.task not in found or not attempt.copy:
-                found[attempt.task] = {
-                    "NODE_LOCAL": self._on[host],
-                    "ANY": self._all - self._on[host],
-                }.get(attempt.locality, frozenset())
-        return [found[task] for task in sorted(found)] if any(found.values()) else []
 
 
 def _seen_on(attempts: Sequence[RecordedAttempt]) -> list[str]:

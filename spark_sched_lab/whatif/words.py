@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spark_sched_lab.whatif.accuracy import by_length, doubts
+
 #: A job whose completion time changes by less is called unchanged.
 _SAME = 0.02
 #: Most jobs that get a sentence of their own.
 _NAMED = 5
-#: Share of jobs that must be within 10 % for the answers to count as reliable.
-_TRUSTED = 0.9
 
 
 def sentences(document: Mapping[str, Any]) -> list[str]:
     """The replay's error first, then a few sentences for every other arm."""
     lines = [_error(document)]
+    lines += [line for line in (by_length(document["replay"]), _away(document["model"])) if line is not None]
     base = document["arms"][0]
     if base["slots_held"] or base["copies"]:
         lines.append(f"As it ran: {_held(base)}.")
@@ -53,9 +54,22 @@ def _error(document: Mapping[str, Any]) -> str:
         f"{ran}: {right} of {replay['jobs']} jobs ({replay['within_10_percent']:.0%}) are within 10 % of the "
         f"recording, median error {replay['median_error']:.1%}"
     )
-    if replay["within_10_percent"] < _TRUSTED:
-        return f"{line}; the answers below are not reliable."
-    return f"{line}."
+    doubt = doubts(replay)
+    return f"{line}." if doubt is None else f"{line}; {doubt}."
+
+
+def _away(model: Mapping[str, Any]) -> str | None:
+    """What tasks cost away from the executor that caches their input."""
+    if not model["cached_tasks"]:
+        return None
+    line = f"{model['cached_tasks']} tasks read input that an executor caches"
+    if model["away_factor"] is not None:
+        return (
+            f"{line}; {model['away_tasks']} of them ran on other executors and took "
+            f"{model['away_factor']:.2f} times as long there (median)."
+        )
+    few = f"{model['away_tasks']} of them" if model["away_tasks"] else "none of them"
+    return f"{line}; {few} ran on other executors, so a replay assumes that they take as long there."
 
 
 def _arm(arm: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,10 @@ three Spark jobs (some with a shuffle between two stages) with think time betwee
 and widths, SQL jobs, and the demo's PageRank and KMeans between them. ``stock-*`` is Spark's own scheduler
 with job groups; ``reserved`` the attached one with marks, and any other name the same under the policy of
 that name. Each log is a zstd file ``<scheduler>-<seed>.zstd``.
+
+With ``--cached`` the applications run KMeans and PageRank over cached RDDs instead (`tests.replay.cached`),
+on four executors of two hosts: ``alone`` one after the other, where each Spark job is a job, or ``contended``
+at once and beside jobs of sleeping tasks. The logs are ``cached-<which of them>-<scheduler>-<seed>.zstd``.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +33,13 @@ import pyarrow as pa
 
 from spark_sched import attach
 from spark_sched_lab.runs.clusters import LocalCluster
+from tests.replay.cached import PROGRAMS, CachedInput
 
 ROOT = Path(__file__).parents[2]
 SCHEDULERS = ("stock-fifo", "stock-fair", "reserved")
 WORKERS, SLOTS_PER_WORKER = 2, 4
+#: Executors of applications with cached data: each host has two.
+CACHED_EXECUTORS, CACHED_CORES = 4, 2
 PRIORITIES = (0, 0, 0, 5, 10)
 PRIORITY_OF_DEMO = 10
 
@@ -105,13 +113,21 @@ def run_application(spec: dict[str, Any]) -> None:
     sc = spark.sparkContext
     sc.setLogLevel("ERROR")
     slots = WORKERS * SLOTS_PER_WORKER
-    while len(sc._jsc.sc().statusTracker().getExecutorInfos()) < 1 + WORKERS:
+    while len(sc._jsc.sc().statusTracker().getExecutorInfos()) < 1 + spec["executors"]:
         time.sleep(0.1)
     sc.setJobGroup("warm-up", "warm-up")
     for _ in range(2):
         run_action(spark, "rdd", [[0.3] * slots, [0.1] * slots])
         run_action(spark, "sql", [[0.1] * slots])
     attached = is_attached(spec["scheduler"])
+    if spec["cached"] == "alone":
+        # Without a group each Spark job is a job.
+        for number, program in enumerate(PROGRAMS.values()):
+            sc.setLocalProperty("spark.jobGroup.id", None)
+            sc.setLocalProperty("spark.job.description", None)
+            program(sc, cached_input(spec["seed"], number, "alone"), 5)
+        spark.stop()
+        return
     started_s = time.monotonic()
     failures: list[str] = []
 
@@ -137,6 +153,9 @@ def run_application(spec: dict[str, Any]) -> None:
         return work
 
     def demo(name: str) -> Callable[[], None]:
+        if spec["cached"]:
+            source = cached_input(spec["seed"], len(name), "contended")
+            return lambda: void(PROGRAMS[name](sc, source, 4))
         size = ForegroundSize(SlowStorage(6, 0.5, 0.9, seed=spec["seed"]), passes=4)
         return lambda: void(WORKLOADS[name](sc, size))
 
@@ -159,6 +178,12 @@ def run_application(spec: dict[str, Any]) -> None:
         raise SystemExit("\n".join(failures))
 
 
+def cached_input(seed: int, number: int, kind: str) -> CachedInput:
+    if kind == "alone":
+        return CachedInput(30, (1.0, 6.0), (0.4, 1.9), seed=10 * seed + number)
+    return CachedInput(20, (0.5, 3.0), (0.3, 1.2), seed=10 * seed + number)
+
+
 # ---- outside ----
 
 
@@ -170,16 +195,17 @@ def record(
     *,
     jobs: int = 14,
     demos: tuple[str, ...] = ("pagerank", "kmeans"),
+    cached: str = "",
 ) -> Path:
     """Runs one application on the cluster and returns its event log. Raises RuntimeError if it failed."""
-    name = f"{scheduler}-{seed}"
+    name = f"cached-{cached}-{scheduler}-{seed}" if cached else f"{scheduler}-{seed}"
     java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     with tempfile.TemporaryDirectory() as folder:
         properties = {
             **cluster.spark_conf(),
             "spark.app.name": name,
             "spark.executor.memory": "600m",
-            "spark.executor.cores": str(SLOTS_PER_WORKER),
+            "spark.executor.cores": str(CACHED_CORES if cached else SLOTS_PER_WORKER),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": Path(folder).as_uri(),
             "spark.eventLog.rolling.enabled": "false",
@@ -201,6 +227,8 @@ def record(
             properties["spark.sched.planner.policy"] = scheduler
         spec = {
             "scheduler": scheduler,
+            "cached": cached,
+            "executors": CACHED_EXECUTORS if cached else WORKERS,
             "seed": seed,
             "jobs": plan(seed, jobs),
             "demos": demos,
@@ -243,6 +271,9 @@ def tidy(log: Path, kept: Path) -> None:
             for name in _MACHINE:
                 if name in event:
                     event[name] = {}
+            for name in ("Spark Properties", "Properties"):
+                # It names the folder of the checkout.
+                (event.get(name) or {}).pop("spark.executorEnv.PYTHONPATH", None)
             lines.append(_PATH.sub(r"/\1", json.dumps(event, separators=(",", ":"))))
     whole = ("\n".join(lines) + "\n").encode()
     kept.write_bytes(pa.Codec("zstd", compression_level=19).compress(whole, asbytes=True))
@@ -255,17 +286,19 @@ def main() -> None:
     parser.add_argument("--schedulers", nargs="+", default=list(SCHEDULERS))
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--demos", nargs="*", default=["pagerank", "kmeans"])
+    parser.add_argument("--cached", nargs="+", choices=["alone", "contended"], default=[""])
     parser.add_argument("--application", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.application:
         run_application(json.load(sys.stdin))
         return
     attach.build()
-    with LocalCluster(WORKERS, SLOTS_PER_WORKER, "1g") as cluster:
+    with LocalCluster(WORKERS, SLOTS_PER_WORKER, "1300m") as cluster:
         for seed in given.seeds:
-            for scheduler in given.schedulers:
+            for scheduler, cached in product(given.schedulers, given.cached):
                 begun_s = time.monotonic()
-                log = record(cluster, given.out, scheduler, seed, jobs=given.jobs, demos=tuple(given.demos))
+                demos = tuple(given.demos)
+                log = record(cluster, given.out, scheduler, seed, jobs=given.jobs, demos=demos, cached=cached)
                 print(f"{log}: {log.stat().st_size} bytes, {time.monotonic() - begun_s:.0f} s", flush=True)
 
 

@@ -1,6 +1,7 @@
 """Replays of recorded applications land near what really happened.
 
-The logs in ``logs`` are of seeds 1 and 2 of ``tests/replay/record.py``, all that were recorded with them.
+The logs in ``logs`` are of seeds 1 and 2 of ``tests/replay/record.py``, all recorded with them; those in
+``logs/cached`` are of ``--seeds 1 --cached alone contended --jobs 8``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,27 @@ def test_nine_of_ten_jobs_of_a_contended_cluster_end_near_what_was_recorded(
     assert len(found) == 34
     assert sum(error <= near for error in found) / len(found) >= 0.9
     assert all(document["arms"][0]["unfinished"] == 0 for document in documents)
+
+
+@pytest.mark.parametrize("scheduler", ["stock-fifo", "stock-fair", "reserved"])
+@pytest.mark.parametrize("kind", ["alone", "contended"])
+def test_jobs_over_cached_data_end_near_what_was_recorded(kind: str, scheduler: str) -> None:
+    """If tasks of cached data ran on any idle slot, two of three of these jobs would be off by more."""
+    found = replay(LOGS / "cached" / f"cached-{kind}-{scheduler}-1.zstd")
+    accuracy = found["replay"]
+    by_length = {group["at_least_s"]: group["within_10_percent"] for group in accuracy["by_length"]}
+    assert accuracy["jobs"] >= 9
+    assert by_length[1] >= 0.9
+    assert accuracy["time_within_10_percent"] >= 0.9
+    assert accuracy["median_error"] < 0.02
+    assert found["model"]["cached_tasks"] >= 160
+
+
+def test_a_log_tells_what_a_task_takes_away_from_its_cached_input() -> None:
+    """The recorded program takes 1.6 times as long there; machine and transfer of results blur that."""
+    model = replay(LOGS / "cached" / "cached-contended-stock-fair-1.zstd")["model"]
+    assert model["away_tasks"] >= 10
+    assert model["away_factor"] == pytest.approx(1.6, abs=0.15)
 
 
 def test_the_log_says_what_it_ran_under() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from spark_sched.units import parse_moment_ms
 from spark_sched_lab.traces.jobs import Executed, JobRecord, widest
 from spark_sched_lab.traces.read_report import ReadReport
+from spark_sched_lab.traces.readers.spark_cache import SparkCache
 from spark_sched_lab.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched_lab.traces.readers.spark_executors import SparkExecutors
 from spark_sched_lab.traces.readers.spark_marks import (
@@ -84,6 +85,7 @@ class SparkApplication:
         #: This project's scheduler's own records of its jobs.
         self.measured = Measured()
         self.executors = SparkExecutors(self._s)
+        self._cache = SparkCache()
         self._open = OpenJobs(report)
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
@@ -94,7 +96,9 @@ class SparkApplication:
             "SparkListenerEnvironmentUpdate": self._environment,
             "SparkListenerResourceProfileAdded": self.executors.profile_added,
             "SparkListenerExecutorAdded": self._executor_added,
-            "SparkListenerExecutorRemoved": self.executors.removed,
+            "SparkListenerExecutorRemoved": self._executor_removed,
+            "SparkListenerBlockUpdated": self._block_updated,
+            "SparkListenerUnpersistRDD": self._cache.unpersisted,
             "SparkListenerJobStart": self._job_start,
             "SparkListenerJobEnd": self._job_end,
             "SparkListenerStageSubmitted": self._stage_submitted,
@@ -211,6 +215,13 @@ class SparkApplication:
     def _executor_added(self, event: LogEvent) -> None:
         self.executors.added(event, self.about.prefix)
 
+    def _executor_removed(self, event: LogEvent) -> None:
+        self.executors.removed(event)
+        self._cache.executor_removed(f"{self.about.prefix}{event['Executor ID']}")
+
+    def _block_updated(self, event: LogEvent) -> None:
+        self._cache.updated(event, self.about.prefix)
+
     def _job_start(self, event: LogEvent) -> None:
         number = int(event["Job ID"])
         properties = event.get("Properties") or {}
@@ -277,6 +288,7 @@ class SparkApplication:
         run.outside = any(
             _OUTSIDE.search(f"{r.get('Name')} {r.get('Scope')}") for r in info.get("RDD Info") or ()
         )
+        run.input = self._cache.stage(info)
 
     def _stray(self, stage: int, info: LogEvent, event: LogEvent) -> SparkJob:
         """A Spark job for a stage whose own has no start in the log: local properties say whose it is."""
@@ -338,6 +350,10 @@ class SparkApplication:
             executed=_executed(event.get("Task Metrics")),
             **placed,
         )
+        partition = info.get("Partition ID", -1)
+        if run.input is not None and isinstance(partition, int) and partition >= 0:
+            run.input.partitions[index] = partition
+        self._cache.task_ended(event.get("Task Metrics"), placed["host"])
 
     def _placed(self, info: LogEvent) -> dict[str, Any]:
         """The facts about an attempt that are known from its start."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from spark_sched_lab.traces.jobs import StageRecord, TaskRows
+from spark_sched_lab.traces.stage_input import StageInput
 
 
 class Begun(NamedTuple):
@@ -39,6 +40,7 @@ class StageAttempt:
     barrier: bool | None = None
     cpus: float | None = None
     outside: bool = False
+    input: StageInput | None = None
     rows: TaskRows = field(default_factory=TaskRows)
     running: dict[int, Begun] = field(default_factory=dict)
     ended: set[tuple[int, int, int]] = field(default_factory=set)
@@ -136,6 +138,7 @@ def stages_of(jobs: list[SparkJob]) -> list[StageRecord]:
                     rows=run.rows,
                     part=job.spark_job,
                     outside=run.outside,
+                    input=run.input,
                 )
             )
             index_of[run.stage] = index

@@ -164,7 +164,10 @@ def test_several_logs_are_answered_one_by_one_and_an_unusable_one_is_named(
     result = whatif("logs", "log", "--json")
     document = json.loads(result.stdout)
     assert [Path(log["log"]).name for log in document["logs"]] == ["good", "log"]
-    assert document["together"] == {"logs": 2, "jobs": 4, "within_10_percent": 1.0}
+    together = document["together"]
+    assert (together["logs"], together["jobs"], together["within_10_percent"]) == (2, 4, 1.0)
+    assert together["time_within_10_percent"] == 1.0
+    assert together["by_length"][0] == {"at_least_s": 1, "jobs": 4, "within_10_percent": 1.0}
     assert document["left_out"][0]["log"].endswith("empty")
     assert "has no job with a task" in result.stderr
 
