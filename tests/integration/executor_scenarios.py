@@ -141,7 +141,7 @@ def placements(spark: SparkSession, executors: Callable[[], int]) -> tuple[int, 
 def gpus(spark: SparkSession) -> Result:
     """Half a GPU for a task, so that an executor of four cores has two slots; then a whole one.
 
-    The tasks of a whole GPU take all four slots: two of them, or four on Spark 3.5, where two of them share a GPU.
+    The tasks of a whole GPU take all four slots: two of them, or four on Spark 3.5, where two share a GPU.
     """
     sc = spark.sparkContext
     warm_up(sc, 4)

@@ -202,9 +202,13 @@ def equals(spark: SparkSession) -> Result:
         come = time.monotonic()
         threads[1].start()
         wait_until(lambda: running_tasks(sc) == 4, "the second job was to have three slots")
-        # However long a busy machine takes to start its first task: it must not have waited for a tenth of its time.
+        # However long a busy machine takes to start its first task: it must not have waited for a tenth of
+        # its time.
         launched = time.monotonic()
-        wait_until(lambda: time.monotonic() - launched >= 11 * (launched - come), "it was to run for longer than it waited")
+        wait_until(
+            lambda: time.monotonic() - launched >= 11 * (launched - come),
+            "it was to run for longer than it waited",
+        )
         barrier.touch()
         wait_until(lambda: counters(sc)["slots_held_now"] == 2, "the second job was to hold two slots")
         threads[2].start()

@@ -67,7 +67,7 @@ def test_interrupted_it_stops_spark_and_writes_nothing(tmp_path: Path) -> None:
     full = command(tmp_path, 20_000, "--on", "local[2]", "--out", str(out))
     running = subprocess.Popen(full, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        # Python workers are there once its driver runs tasks. Spark 3.5 does not give their daemon their module.
+        # Python workers are there once its driver runs tasks. On Spark 3.5 only the daemon's module is named.
         _, _, daemon = QUICK_WORKERS.partition("=")
         assert until(lambda: descendants_running(running.pid, f"-m\0{daemon}"), 600)
         running.send_signal(signal.SIGINT)
