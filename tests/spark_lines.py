@@ -1,9 +1,7 @@
 """Sparks of other lines, unpacked from their packages on PyPI, for tests.
 
 ``python -m tests.spark_lines 3.5`` prints the folder with that line's newest pyspark, which it downloads the
-first time. With this folder as ``PYTHONPATH``, the suite runs on that line:
-
-    PYTHONPATH="$(python -m tests.spark_lines 3.5)" pytest tests/integration
+first time. Programs that import from it run on that line. `tools/test_line.py` runs the suite on one.
 """
 
 from __future__ import annotations

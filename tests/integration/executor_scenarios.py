@@ -139,10 +139,14 @@ def placements(spark: SparkSession, executors: Callable[[], int]) -> tuple[int, 
 
 
 def gpus(spark: SparkSession) -> Result:
-    """Half a GPU for a task, so that an executor of four cores has two slots; then a whole one."""
+    """Half a GPU for a task, so that an executor of four cores has two slots; then a whole one.
+
+    The tasks of a whole GPU take all four slots: two of them, or four on Spark 3.5, where two share a GPU.
+    """
     sc = spark.sparkContext
     warm_up(sc, 4)
     whole = ResourceProfileBuilder().require(TaskResourceRequests().resource("gpu", 1)).build
+    tasks = 4 if sc.version.startswith("3.5.") else 2
     first: list[float] = []
     last: list[float] = []
     held: list[int] = []
@@ -153,7 +157,7 @@ def gpus(spark: SparkSession) -> Result:
         first.extend(row[1] for row in rows.partitionBy(4).values().collect())
         held.append(counters(sc)["slots_held_now"])
         before = counters(sc)["holds_total"]
-        wide = sc.parallelize(range(2), 2).withResources(whole).map(sleeper(lambda _: 0.5)).collect()
+        wide = sc.parallelize(range(tasks), tasks).withResources(whole).map(sleeper(lambda _: 0.5)).collect()
         # After this pause, which is taken to be as short as the one before, they are not held for long.
         held.append(counters(sc)["holds_total"] - before)
         last.extend(started for _, started, _ in wide)

@@ -1,6 +1,6 @@
 """Each line of Spark that the bridge is compiled for: it attaches, holds slots, gives results and learns.
 
-The other tests run on the installed pyspark; `tests.spark_lines` says how they run on another line.
+The other tests run on the installed pyspark; `tools/test_line.py` runs them on another line.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def test_slots_are_counted_by_what_a_task_needs_and_not_by_cores(scenario: Scena
     nothing_leaked(result)
     assert result["background_tasks"] == 12
     assert result["intruders"] == 0
-    # Both actions leave all four slots held: that of whole GPUs had two tasks of two slots each.
+    # Both actions leave all four slots held: that of whole GPUs had as many tasks as Spark runs at once.
     assert result["held"] == [4, 4]
     assert result["counters"]["offers_refused"] > 0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_sched_lab.runs.clusters import LocalCluster
+from tests.environment import QUICK_WORKERS
 from tests.integration.processes import descendants_running, until
 
 pytestmark = pytest.mark.integration
@@ -66,8 +67,9 @@ def test_interrupted_it_stops_spark_and_writes_nothing(tmp_path: Path) -> None:
     full = command(tmp_path, 20_000, "--on", "local[2]", "--out", str(out))
     running = subprocess.Popen(full, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        # Python workers are there once its driver runs tasks.
-        assert until(lambda: descendants_running(running.pid, "pyspark.worker"), 600)
+        # Python workers are there once its driver runs tasks. On Spark 3.5 only the daemon's module is named.
+        _, _, daemon = QUICK_WORKERS.partition("=")
+        assert until(lambda: descendants_running(running.pid, f"-m\0{daemon}"), 600)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=300)
     finally:

@@ -43,7 +43,9 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
     val task = needOf(profile)
     val slot = needOf(executorProfile(profile))
     // Resources that are not part of a slot limit no slots.
-    val ratios = slot.resources.toList.map { case (name, amount) => task.resources.getOrElse(name, 0.0) / amount }
+    val ratios = slot.resources.toList.map { case (name, amount) =>
+      SparkLine.slotsTaken(task.resources.getOrElse(name, 0.0), amount)
+    }
     val all = (task.cpus / slot.cpus) +: ratios
     // An executor has as many slots as its scarcest resource allows, which may be one that the task needs little of.
     TaskShape(math.max(1, roundedUp(all.max)), math.max(1, whole(all.min)), executorProfile(profile))

@@ -19,4 +19,13 @@ final class SlotCountsSuite extends AnyFunSuite {
     assert(room(Map("0" -> 1.0, "1" -> 1.0, "2" -> 1.0), 2.0) === 1)
     assert(room(Map.empty, 1.0) === 0)
   }
+
+  test("a task takes as many slots as Spark takes of the addresses that slots divide") {
+    import SparkLine.slotsTaken
+    assert(slotsTaken(0.0, 0.5) === 0.0, "of a resource that it does not ask for")
+    assert(slotsTaken(0.5, 0.5) === 1.0)
+    assert(slotsTaken(2.0, 1.0) === 2.0, "whole addresses")
+    assert(slotsTaken(1.0, 0.5) === 2.0)
+    assert(slotsTaken(0.25, 0.5) === 0.5)
+  }
 }

@@ -13,6 +13,9 @@ private[sparksched] trait Spark4 {
   def freeResources(offer: WorkerOffer, context: SparkContext): Map[String, Map[String, Double]] =
     offer.resources.availableResources
 
+  /** Slots that a task takes of one resource, from what the task needs of it and what a slot is. */
+  def slotsTaken(task: Double, slot: Double): Double = task / slot
+
   /** The offer without any resource. */
   def nothingOf(offer: WorkerOffer): WorkerOffer = offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
 }

@@ -29,6 +29,14 @@ private[sparksched] object SparkLine {
     }
   }
 
+  /**
+   * Slots that a task takes of one resource, from what the task needs of it and what a slot is. Spark 3.5 takes entries
+   * of the list in `freeResources`: as many as the task needs addresses, and one for a part, whatever its size. So a
+   * task that needs a whole address takes one part where the executor's own profile divides addresses.
+   */
+  def slotsTaken(task: Double, slot: Double): Double = entries(task) / entries(slot)
+  private def entries(amount: Double): Double = if (amount < 1) math.ceil(amount) else math.floor(amount)
+
   /** The offer without any resource. */
   def nothingOf(offer: WorkerOffer): WorkerOffer = offer.copy(cores = 0, resources = Map.empty)
 }
