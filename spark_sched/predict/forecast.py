@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.stages.earlier_runs import EarlierRun, EarlierStage
 from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
 
@@ -26,6 +27,10 @@ class Forecast:
         runtime_point_s: a point estimate of it, for policies that plan with one number.
         runtime_source: for people: which feature, expert and how many runs it comes from.
         gap_ms: its usual pause between two actions; 0: earlier runs had none.
+        own_runs: its name's latest runs that agree with this one so far, the oldest first.
+        other_runs: without such runs, the latest runs of other names.
+        stages_begun: number of this run's stages that have begun.
+        so_far: the latest stages of this run that have ended, with their indexes.
     """
 
     stage_tasks: tuple[int, ...] = ()
@@ -38,6 +43,10 @@ class Forecast:
     runtime_point_s: float | None = None
     runtime_source: str = "none"
     gap_ms: int | None = None
+    own_runs: tuple[EarlierRun, ...] = ()
+    other_runs: tuple[EarlierRun, ...] = ()
+    stages_begun: int = 0
+    so_far: tuple[tuple[int, EarlierStage], ...] = ()
 
 
 UNKNOWN = Forecast()

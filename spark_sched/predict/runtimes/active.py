@@ -17,6 +17,7 @@ from spark_sched.predict.runtimes.predictor import (
     ThreeSigmaPredict,
     lesson,
 )
+from spark_sched.predict.stages.history import StageHistory
 from spark_sched.protocol.events import Event, JobStarted, ShortTasks, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.state import JobSummary, JobView, Summary
 
@@ -173,9 +174,13 @@ class RuntimeHistory:
         job = replace(job, own_name=self._own_names)
         submission = self.predictor.submit(job, Submission(job, (), (), None))
         prediction = self.predictor.predict(_of_its_own(submission))
+        stages = UNKNOWN
+        if isinstance(self._others, StageHistory):
+            stages = self._others.foresee(job.name, job.user)
         if prediction is None:
-            return UNKNOWN
-        return Forecast(
+            return stages
+        return replace(
+            stages,
             source="3sigma",
             runtime=prediction.runtime,
             runtime_point_s=prediction.estimate_s,
