@@ -2,8 +2,8 @@
 
 Recurring programs come to a simulated cluster at loads of 0.7 to 2, so that some or many of them wait. A load
 above 1 is a rush: it ends with the run, and then the queue drains. Every forecast is made by the live
-planner's code (`build_live`, `Outlook`), which begins without a history. Of each job count the forecast at its
-submission, at its first task, and half-way between submission and end; jobs count from `--skip` on. With
+planner's code (`build_live`, `Outlook`), which begins without a history. Of each job count the forecast at
+its submission, at its first task, and half-way between submission and end; jobs count from `--skip` on. With
 `--uncorrected` the same is done without the correction by earlier ends, which takes as long again.
 
     python benchmarks/queue_ends.py [--seeds 201] [--loads 0.7,1.4,2] [--jobs 100] [--policies fifo,fair]

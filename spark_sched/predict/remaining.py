@@ -117,7 +117,7 @@ class Rests:
             return self._of_runs(job, forecast, forecast.own_runs, slots, now_ms, own=True)
         if forecast.other_runs:
             return self._of_runs(job, forecast, forecast.other_runs, slots, now_ms, own=False)
-        if forecast.runtime is not None:
+        if forecast.runtime is not None and forecast.runtime_is_own:
             return _of_runtime(job, forecast, slots, now_ms, begun_ms)
         width = float(min(slots, max(1, _open_slots(job), job.running_slots)))
         return Remaining((math.inf,), (width,), known=False)

@@ -156,6 +156,7 @@ class RuntimeHistory:
             runtime=prediction.runtime,
             runtime_point_s=prediction.estimate_s,
             runtime_source=prediction.source,
+            runtime_is_own=_is_own(prediction),
         )
 
     def history_of(self, job: str) -> RuntimeDistribution | None:
@@ -185,6 +186,7 @@ class RuntimeHistory:
             runtime=prediction.runtime,
             runtime_point_s=prediction.estimate_s,
             runtime_source=prediction.source,
+            runtime_is_own=_is_own(prediction),
         )
 
     def _submitted(self, event: JobStarted) -> _ActiveJob:
@@ -210,6 +212,11 @@ class RuntimeHistory:
             first_launch_ms=event.begun_ms,
             last_end_ms=event.last_end_ms or 0,
         )
+
+
+def _is_own(prediction: Prediction) -> bool:
+    """Whether its history is that of the program, whatever else the feature has."""
+    return not {"name", "application"}.isdisjoint(prediction.feature.split(" × "))
 
 
 def _of_its_own(submission: Submission) -> Submission:

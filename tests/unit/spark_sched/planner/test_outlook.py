@@ -92,6 +92,8 @@ def test_the_probability_to_meet_the_deadline_is_of_what_is_left():
 def test_without_a_runtime_nothing_is_said():
     assert end(snapshot(), plan(), 0, {"j": Forecast()}) is None
     assert end(snapshot(), plan(), 0, {}) is None
+    # That of whatever ran before is no runtime of this job.
+    assert end(snapshot(), plan(), 0, {"j": replace(KNOWN["j"], runtime_is_own=False)}) is None
 
 
 def test_ends_are_computed_once_a_second_and_anew_after_a_reset():
