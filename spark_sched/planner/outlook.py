@@ -11,7 +11,7 @@ from spark_sched.arrays import Floats
 from spark_sched.planner.queue import Entry, LaterArrivals, QueuePlayer
 from spark_sched.policies import EndQuantiles, JobForecast, Plan, QueuedBehind
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.predict.ends import SHOWN, Bend, EndCorrection, Situation, sample_quantile
+from spark_sched.predict.ends import SHOWN, Bend, Category, EndCorrection, Situation, sample_quantile
 from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
 #: Least time between two computations of ends, and most jobs in one.
@@ -210,20 +210,25 @@ class Outlook:
         quantiles = np.stack([sample_quantile(ends_s, level) for level in SHOWN], axis=1)
         chances: dict[int, float] = {}
         rows_of: dict[Bend, list[int]] = {}
+        bends: dict[Category, Bend | None] = {}
+        knots_s = _knots(ends_s)
         for row, at in enumerate(rows.at):
             view, (situation, arrival) = entries[at].view, situations[at]
             bend, given = None, None
             if correction is not None:
-                if correction.is_new(view.job, situation):
-                    given = _kept(ends_s[row])
+                narrowest = situation.narrowest
+                if correction.is_new(view.job, narrowest):
+                    given = _kept(knots_s[row])
                     if arrival is not None:
                         correction.note(view.job, arrival, now_ms, given)
                     correction.note(view.job, situation, now_ms, given)
-                bend = correction.bend(situation, now_ms)
+                if narrowest not in bends:
+                    bends[narrowest] = correction.bend(situation, now_ms)
+                bend = bends[narrowest]
             if bend is not None:
                 rows_of.setdefault(bend, []).append(row)
             if view.marks.deadline_ms is not None:
-                given = _kept(ends_s[row]) if given is None else given
+                given = _kept(knots_s[row]) if given is None else given
                 corrected = given if bend is None else bend.of(given)
                 chances[at] = float(corrected.cdf((view.marks.deadline_ms - now_ms) / 1000.0))
         for bend, chosen in rows_of.items():
@@ -231,10 +236,14 @@ class Outlook:
         return quantiles, chances
 
 
-def _kept(samples_s: Floats) -> RuntimeDistribution:
-    """Of samples in ascending order."""
-    times = np.array([float(sample_quantile(samples_s[None, :], level)[0]) for level in _KNOTS])
-    return RuntimeDistribution.trusted(times, _KNOTS.copy())
+def _knots(samples_s: Floats) -> Floats:
+    """Of samples in ascending order, shape (jobs, samples): the times of the knots, shape (jobs, knots)."""
+    return np.stack([sample_quantile(samples_s, float(level)) for level in _KNOTS], axis=1)
+
+
+def _kept(times_s: Floats) -> RuntimeDistribution:
+    """What is kept of a forecast: the times of its knots."""
+    return RuntimeDistribution.trusted(times_s.copy(), _KNOTS.copy())
 
 
 def _finite(samples_s: Floats) -> Floats:

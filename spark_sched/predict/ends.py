@@ -187,9 +187,9 @@ class EndCorrection:
         for category in situation.categories():
             self._given.setdefault(category, {}).setdefault(job, (origin_ms, given))
 
-    def is_new(self, job: str, situation: Situation) -> bool:
-        """Whether the job was not in this situation when `note` was last called for it."""
-        return self._narrowest.get(job) != situation.narrowest
+    def is_new(self, job: str, narrowest: Category) -> bool:
+        """Whether the job was in another category when `note` was last called for it."""
+        return self._narrowest.get(job) != narrowest
 
     def corrected(self, situation: Situation, given: RuntimeDistribution, now_ms: int) -> RuntimeDistribution:
         """The forecast as corrected at ``now_ms``, on the clock of `note`."""

@@ -88,6 +88,7 @@ class _Profile:
     shift: float
     variance: float
     slots: float
+    untouched: dict[tuple[int, int, int], Remaining] = field(default_factory=dict)
     _sums: tuple[Floats, Floats] | None = field(default=None)
 
     def sums(self) -> tuple[Floats, Floats]:
@@ -133,33 +134,13 @@ class Rests:
         own: bool,
     ) -> Remaining:
         profile = self._profile(runs, slots, own=own)
-        log_factor, variance = _learned(profile, job, forecast)
-        factor = math.exp(log_factor)
-        # 1. The active stages.
-        work, width, busy_ms = 0.0, 0.0, 0.0
-        for stage in job.stages:
-            at = profile.stages[min(stage.index, len(profile.stages) - 1)]
-            segment, alone, busy = _active(stage, at, factor, slots, now_ms)
-            work += segment
-            width += segment / alone if alone else 0.0
-            busy_ms = max(busy_ms, busy)
-        rest = [(work, min(float(slots), width))] if work > 0.0 else []
-        # 2. Those to come: the next ones each, and the last ones together.
-        done_work, done_ms = profile.sums()
-        count = len(profile.stages)
-        next_one = min(forecast.stages_begun, count)
-        cuts = _cuts(next_one, count, SEGMENTS - len(rest))
-        for begin, end in pairwise(cuts):
-            segment = float(done_work[end] - done_work[begin])
-            alone = float(done_ms[end] - done_ms[begin])
-            rest.append((segment * factor, min(float(slots), max(1e-3, segment / max(alone, 1e-6)))))
-        if not rest:
-            # More stages than any earlier run had, or the last one is about to be reported.
-            rest.append((profile.stages[-1].mean_ms * factor * _OVERDUE, 1.0))
-        works, widths = zip(*rest, strict=True)
-        return Remaining(
-            works, widths, math.sqrt(variance), total_ms=float(done_ms[-1]) * factor, busy_ms=busy_ms
-        )
+        # Of jobs that wait for their first task there may be many, and those of a name are alike.
+        key = _untouched(job, forecast)
+        if key is None:
+            return _rest(profile, job, forecast, slots, now_ms)
+        if key not in profile.untouched:
+            profile.untouched[key] = _rest(profile, job, forecast, slots, now_ms)
+        return profile.untouched[key]
 
     def _profile(self, runs: Sequence[EarlierRun], slots: int, *, own: bool) -> _Profile:
         key = (slots, own, *map(id, runs))
@@ -167,6 +148,44 @@ class Rests:
         if found is None:
             found = self._profiles[key] = _profile(runs, slots, own=own)
         return found
+
+
+def _untouched(job: JobView, forecast: Forecast) -> tuple[int, int, int] | None:
+    """What the rest of a job depends on that has not begun and has one active stage; None: it is another."""
+    if job.running_slots or forecast.so_far or len(job.stages) != 1 or job.stages[0].finished:
+        return None
+    (stage,) = job.stages
+    return stage.index, stage.tasks, stage.slots_per_task
+
+
+def _rest(profile: _Profile, job: JobView, forecast: Forecast, slots: int, now_ms: int) -> Remaining:
+    log_factor, variance = _learned(profile, job, forecast)
+    factor = math.exp(log_factor)
+    # 1. The active stages.
+    work, width, busy_ms = 0.0, 0.0, 0.0
+    for stage in job.stages:
+        at = profile.stages[min(stage.index, len(profile.stages) - 1)]
+        segment, alone, busy = _active(stage, at, factor, slots, now_ms)
+        work += segment
+        width += segment / alone if alone else 0.0
+        busy_ms = max(busy_ms, busy)
+    rest = [(work, min(float(slots), width))] if work > 0.0 else []
+    # 2. Those to come: the next ones each, and the last ones together.
+    done_work, done_ms = profile.sums()
+    count = len(profile.stages)
+    next_one = min(forecast.stages_begun, count)
+    cuts = _cuts(next_one, count, SEGMENTS - len(rest))
+    for begin, end in pairwise(cuts):
+        segment = float(done_work[end] - done_work[begin])
+        alone = float(done_ms[end] - done_ms[begin])
+        rest.append((segment * factor, min(float(slots), max(1e-3, segment / max(alone, 1e-6)))))
+    if not rest:
+        # More stages than any earlier run had, or the last one is about to be reported.
+        rest.append((profile.stages[-1].mean_ms * factor * _OVERDUE, 1.0))
+    works, widths = zip(*rest, strict=True)
+    return Remaining(
+        works, widths, math.sqrt(variance), total_ms=float(done_ms[-1]) * factor, busy_ms=busy_ms
+    )
 
 
 def alone_ms(tasks: float, slots: float, median_ms: float, spread: float) -> float:
