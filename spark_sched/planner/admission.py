@@ -185,10 +185,13 @@ class _Question:
     def _end(self, snapshot: Snapshot, plan: Plan, wait_s: float) -> RuntimeDistribution | None:
         # Not the runtime that policies plan with: without history that is a default, and for some policies a
         # single number.
-        if self.forecast.runtime is None:
-            return None
-        given = self.forecast.runtime.later(wait_s)
-        return self.outlook.of_newcomer(_KEY, given, snapshot, plan, self.now_ms)
+        known = {**self.forecasts, _KEY: self.forecast}
+        given = None
+        if self.starts_s is not None:
+            if self.forecast.runtime is None:
+                return None
+            given = self.forecast.runtime.later(wait_s)
+        return self.outlook.of_newcomer(_KEY, snapshot, known, plan, self.now_ms, given)
 
     def _decide(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Plan:
         rng = np.random.default_rng(0)

@@ -1,29 +1,47 @@
-"""When jobs are expected to end: the part of a plan that is for people, beside its rules."""
+"""When jobs are expected to start and to end: the part of a plan that is for people, beside its rules."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from spark_sched.policies import EndQuantiles, JobPlan, Plan
-from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
-from spark_sched.predict.ends import EndCorrection, Situation
+import numpy as np
+
+from spark_sched.arrays import Floats
+from spark_sched.planner.queue import Entry, LaterArrivals, QueuePlayer
+from spark_sched.policies import EndQuantiles, JobForecast, Plan, QueuedBehind
+from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.predict.ends import SHOWN, Bend, Category, EndCorrection, Situation, sample_quantile
 from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
-#: Least time between two computations of ends, and most jobs in one: it takes 50 µs per job.
+#: Least time between two computations of ends, and most jobs in one.
 _EVERY_MS = 1_000.0
-_MOST_JOBS = 200
+_MOST_JOBS = 1_000
+#: A computation that takes longer comes less often: computations take a fiftieth of the time.
+_PAUSES = 50.0
 #: A job that is older than this when first seen is no newcomer. Plans may be more than a second apart.
 _NEW_MS = 5 * _EVERY_MS
-_QUANTILES = (0.1, 0.5, 0.9)
+#: Share of the samples in which a job must end for its end to be a number.
+_ENOUGH = 0.95
+#: Knots of a forecast that is kept until its job ends.
+_KNOTS = np.linspace(0.0, 1.0, 17)
+_LEAST_S = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Some of the jobs, and in ascending order the samples of their starts or ends: (jobs, samples), in s."""
+
+    at: list[int]
+    samples_s: Floats
 
 
 class Outlook:
-    """Ends of jobs from the forecasts of their runtimes.
+    """Starts and ends of jobs: the plan is played forward as a queue, with what remains of each job.
 
-    A runtime starts with the job's first task. The snapshot does not show that time for a job between two
-    stages, so this class remembers when it first saw each job with a task. Ends are corrected by the
-    quantiles of their own forecasts at which earlier jobs ended (`EndCorrection`).
+    The snapshot does not show when a job began that is between two stages, so this class remembers when it
+    first saw each job with a task. Starts and ends are corrected by the quantiles of their own forecasts at
+    which earlier jobs started and ended (`EndCorrection`).
 
     Args:
         clock_ms: a monotonic clock in milliseconds.
@@ -32,11 +50,14 @@ class Outlook:
 
     def __init__(self, clock_ms: Callable[[], float], *, correct: bool = True) -> None:
         self._clock_ms = clock_ms
-        self._correction = EndCorrection() if correct else None
+        self._ends = EndCorrection() if correct else None
+        self._starts = EndCorrection() if correct else None
+        self._player = QueuePlayer()
+        self._later = LaterArrivals()
         self._begun_ms: dict[str, int] = {}
         self._arrived: Collection[str] = frozenset()
-        self._made_at_ms = -float("inf")
-        self._last: Mapping[str, EndQuantiles] = {}
+        self._again_at_ms = -float("inf")
+        self._last: Mapping[str, JobForecast] = {}
 
     @property
     def begun(self) -> Collection[str]:
@@ -47,17 +68,18 @@ class Outlook:
         """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
         self._arrived = frozenset()
-        self._made_at_ms = -float("inf")
-        if self._correction is not None:
-            self._correction.clear()
+        self._again_at_ms = -float("inf")
+        for correction in filter(None, (self._ends, self._starts)):
+            correction.clear()
 
     def learn(self, summary: Summary) -> None:
-        if self._correction is None or not isinstance(summary, JobSummary):
+        if self._ends is None or self._starts is None or not isinstance(summary, JobSummary):
             return
+        self._starts.forget(summary.job)
         if summary.cut_short:
-            self._correction.forget(summary.job)
+            self._ends.forget(summary.job)
         else:
-            self._correction.ended(summary.job, summary.ended_ms)
+            self._ends.ended(summary.job, summary.ended_ms)
 
     def see(self, snapshot: Snapshot) -> None:
         """Remember who has begun."""
@@ -67,101 +89,181 @@ class Outlook:
         for key, view in snapshot.jobs.items():
             if key not in self._begun_ms and view.running_slots > 0:
                 self._begun_ms[key] = view.begun_ms
+                if self._starts is not None:
+                    self._starts.ended(key, view.begun_ms)
 
     def ends(
         self, snapshot: Snapshot, known: Mapping[str, Forecast], plan: Plan, now_ms: int
-    ) -> Mapping[str, EndQuantiles]:
-        """Expected ends by job, of those first in rank; ``now_ms`` is the driver's clock."""
-        if self._clock_ms() - self._made_at_ms >= _EVERY_MS:
-            self._made_at_ms = self._clock_ms()
-            found = {}
-            crowd, first = _crowd(snapshot), True
-            for entry in plan.jobs[:_MOST_JOBS]:
-                view, forecast = snapshot.jobs.get(entry.job), known.get(entry.job, UNKNOWN)
-                if view is not None:
-                    self._note_arrival(view, forecast, entry, snapshot, first, now_ms)
-                    end = self._end(view, forecast, entry, now_ms, (first, crowd))
-                    if end is not None:
-                        found[entry.job] = end
-                first = first and entry.job in self._begun_ms
+    ) -> Mapping[str, JobForecast]:
+        """Forecasts by job, of those first in rank; ``now_ms`` is the driver's clock."""
+        began_ms = self._clock_ms()
+        if began_ms >= self._again_at_ms:
+            self._last = self._forecasts(snapshot, known, plan, now_ms)
             self._arrived = frozenset(snapshot.jobs)
-            self._last = found
+            self._again_at_ms = began_ms + max(_EVERY_MS, _PAUSES * (self._clock_ms() - began_ms))
         return self._last
 
     def of_newcomer(
-        self, job: str, given: RuntimeDistribution, snapshot: Snapshot, plan: Plan, now_ms: int
-    ) -> RuntimeDistribution:
-        """Seconds from now to the end of a job that arrives now and is in the snapshot and the plan.
-        ``given`` are the uncorrected seconds, from history and plan.
-        """
-        if self._correction is None:
-            return given
-        before = itertools.takewhile(lambda entry: entry.job != job, plan.jobs)
-        first = all(entry.job in self._begun_ms for entry in before)
-        situation = _arrival(job, snapshot, first)
-        return self._correction.corrected(situation, given, now_ms)
-
-    def _note_arrival(
         self,
-        view: JobView,
-        forecast: Forecast,
-        entry: JobPlan,
+        job: str,
         snapshot: Snapshot,
-        first: bool,
+        known: Mapping[str, Forecast],
+        plan: Plan,
         now_ms: int,
-    ) -> None:
-        """For a job new since the last computation, record the forecast that `of_newcomer` would make."""
-        if self._correction is None or view.job in self._arrived or forecast.runtime is None:
-            return
-        if now_ms - view.started_ms > _NEW_MS:
-            return  # it is older than this planner or its last reset: such jobs are mostly long ones
-        if entry.start_ms is not None or not entry.deferred:
-            wait_s = max(0, (entry.start_ms or 0) - view.started_ms) / 1000.0
-            given = forecast.runtime.later(wait_s)
-            self._correction.note(view.job, _arrival(view.job, snapshot, first), view.started_ms, given)
+        given: RuntimeDistribution | None = None,
+    ) -> RuntimeDistribution | None:
+        """Seconds from now to the end of a job that arrives now and is in the snapshot and the plan; None:
+        unknown. ``given``: uncorrected seconds, of a policy that plans starts."""
+        entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, len(plan.jobs))
+        at = next(at for at, each in enumerate(entries) if each.view.job == job)
+        if given is None:
+            samples_s = self._played(entries, snapshot, plan, now_ms)[1][:, at]
+            if np.isfinite(samples_s).mean() < _ENOUGH:
+                return None
+            ascending = np.sort(_finite(samples_s[None, :]), axis=1)[0]
+            levels = (np.arange(ascending.size) + 0.5) / ascending.size
+            levels[-1] = 1.0
+            given = RuntimeDistribution.trusted(ascending, levels)
+        if self._ends is None:
+            return given
+        first = all(each.begun_ms is not None for each in entries[:at])
+        waiting = _waiting(snapshot) - _open_tasks(snapshot.jobs[job])
+        situation = _arrival(entries[at], first, waiting, snapshot)
+        return self._ends.corrected(situation, given, now_ms)
 
-    def _end(
-        self, view: JobView, forecast: Forecast, entry: JobPlan, now_ms: int, others: tuple[bool, float]
-    ) -> EndQuantiles | None:
-        runtime = forecast.runtime
-        begun_ms = self._begun_ms.get(view.job)
-        if runtime is None or (begun_ms is None and entry.deferred and entry.start_ms is None):
-            return None  # its start is unknown
-        # 1. Seconds from the job's submission, or from its first task, to its end, by history.
-        if begun_ms is None:
-            origin_ms = min(view.started_ms, now_ms)
-            wait_s = (max(now_ms, entry.start_ms or now_ms) - origin_ms) / 1000.0
-            given = runtime.later(wait_s)
-        else:
-            origin_ms = begun_ms
-            given = runtime.conditional((now_ms - origin_ms) / 1000.0)
-        # 2. Correct them by the errors of such forecasts. The job still runs, so its end is never in the
-        # past.
-        passed_s = (now_ms - origin_ms) / 1000.0
-        if self._correction is not None:
-            age = passed_s / max(1e-3, float(runtime.quantile(0.5)))
-            situation = Situation(begun_ms is not None, *others, age, priority=view.marks.priority)
-            self._correction.note(view.job, situation, origin_ms, given)
-            given = self._correction.corrected(situation, given, now_ms).conditional(passed_s)
-        # 3. In words for people.
-        low, middle, high = (origin_ms + round(1000.0 * float(t)) for t in given.quantile(_QUANTILES))
-        probability = None
-        if view.marks.deadline_ms is not None:
-            probability = float(given.cdf((view.marks.deadline_ms - origin_ms) / 1000.0))
-        return EndQuantiles(low, middle, high, probability)
+    def _played(
+        self, entries: Sequence[Entry], snapshot: Snapshot, plan: Plan, now_ms: int
+    ) -> tuple[Floats, Floats]:
+        """Seconds until starts and ends, shape (samples, jobs)."""
+        played = self._player.play(entries, plan, snapshot.slots, now_ms, self._later.rates(now_ms))
+        return played.start_ms / 1000.0, np.maximum(played.end_ms / 1000.0, _LEAST_S)
+
+    def _forecasts(
+        self, snapshot: Snapshot, known: Mapping[str, Forecast], plan: Plan, now_ms: int
+    ) -> dict[str, JobForecast]:
+        # 1. Play the plan.
+        entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, _MOST_JOBS)
+        if not entries:
+            return {}
+        start_s, end_s = self._played(entries, snapshot, plan, now_ms)
+        for each in entries:
+            if each.view.job not in self._arrived and now_ms - each.view.started_ms <= _NEW_MS:
+                self._later.arrive(each.view.started_ms, each.plan.priority, each.rest.slot_ms)
+        # 2. Who has a number: those that end in nearly all samples.
+        numbers = np.flatnonzero(np.isfinite(end_s).mean(axis=0) >= _ENOUGH)
+        found: dict[str, JobForecast] = {
+            each.view.job: QueuedBehind(at)
+            for at, each in enumerate(entries)
+            if at > 0 and each.begun_ms is None
+        }
+        if not numbers.size:
+            return found
+        situations = self._situations(entries, snapshot, now_ms)
+        # 3. Correct them by the errors of such forecasts.
+        ends = _Rows(numbers.tolist(), np.sort(_finite(end_s[:, numbers].T), axis=1))
+        quantiles, chances = self._corrected(self._ends, ends, entries, situations, now_ms)
+        waiting = [at for at in ends.at if entries[at].begun_ms is None]
+        starts = _Rows(waiting, np.sort(np.maximum(_LEAST_S, _finite(start_s[:, waiting].T)), axis=1))
+        start_quantiles, _ = self._corrected(self._starts, starts, entries, situations, now_ms)
+        # 4. In words for people. A job does not end before it starts.
+        start_of = dict(zip(waiting, start_quantiles, strict=True))
+        for row, at in enumerate(ends.at):
+            low, middle, high = (now_ms + round(1000.0 * float(t)) for t in quantiles[row])
+            start = start_of.get(at)
+            begins = None
+            if start is not None:
+                first, second, third = (now_ms + round(1000.0 * float(t)) for t in start)
+                begins = (min(first, low), min(second, middle), min(third, high))
+            found[entries[at].view.job] = EndQuantiles(low, middle, high, chances.get(at), begins)
+        return found
+
+    def _situations(
+        self, entries: Sequence[Entry], snapshot: Snapshot, now_ms: int
+    ) -> list[tuple[Situation, Situation | None]]:
+        """What each job's forecast depends on; and that of its arrival, if it has just arrived."""
+        waiting, first = _waiting(snapshot), True
+        found: list[tuple[Situation, Situation | None]] = []
+        for each in entries:
+            view, begun_ms = each.view, each.begun_ms
+            passed_ms = now_ms - (view.started_ms if begun_ms is None else begun_ms)
+            age = passed_ms / max(1.0, each.rest.total_ms)
+            crowd = waiting / max(1, snapshot.slots)
+            situation = Situation(begun_ms is not None, first, crowd, age, priority=view.marks.priority)
+            arrival = None
+            if view.job not in self._arrived and now_ms - view.started_ms <= _NEW_MS:
+                # Older ones are older than this planner or its last reset: such jobs are mostly long ones.
+                arrival = _arrival(each, first, waiting - _open_tasks(view), snapshot)
+            found.append((situation, arrival))
+            first = first and begun_ms is not None
+        return found
+
+    def _corrected(
+        self,
+        correction: EndCorrection | None,
+        rows: _Rows,
+        entries: Sequence[Entry],
+        situations: Sequence[tuple[Situation, Situation | None]],
+        now_ms: int,
+    ) -> tuple[Floats, dict[int, float]]:
+        """Quantiles of each row, and the chances of the jobs with a deadline."""
+        ends_s = rows.samples_s
+        quantiles = np.stack([sample_quantile(ends_s, level) for level in SHOWN], axis=1)
+        chances: dict[int, float] = {}
+        rows_of: dict[Bend, list[int]] = {}
+        bends: dict[Category, Bend | None] = {}
+        knots_s = _knots(ends_s)
+        for row, at in enumerate(rows.at):
+            view, (situation, arrival) = entries[at].view, situations[at]
+            bend, given = None, None
+            if correction is not None:
+                narrowest = situation.narrowest
+                if correction.is_new(view.job, narrowest):
+                    given = _kept(knots_s[row])
+                    if arrival is not None:
+                        correction.note(view.job, arrival, now_ms, given)
+                    correction.note(view.job, situation, now_ms, given)
+                if narrowest not in bends:
+                    bends[narrowest] = correction.bend(situation, now_ms)
+                bend = bends[narrowest]
+            if bend is not None:
+                rows_of.setdefault(bend, []).append(row)
+            if view.marks.deadline_ms is not None:
+                given = _kept(knots_s[row]) if given is None else given
+                corrected = given if bend is None else bend.of(given)
+                chances[at] = float(corrected.cdf((view.marks.deadline_ms - now_ms) / 1000.0))
+        for bend, chosen in rows_of.items():
+            quantiles[chosen] = bend.quantiles(ends_s[chosen])
+        return quantiles, chances
 
 
-def _arrival(job: str, snapshot: Snapshot, first: bool) -> Situation:
-    crowd, priority = _crowd(snapshot, without=job), snapshot.jobs[job].marks.priority
-    return Situation(begun=False, first=first, crowd=crowd, age=0.0, arrives=True, priority=priority)
+def _knots(samples_s: Floats) -> Floats:
+    """Of samples in ascending order, shape (jobs, samples): the times of the knots, shape (jobs, knots)."""
+    return np.stack([sample_quantile(samples_s, float(level)) for level in _KNOTS], axis=1)
 
 
-def _crowd(snapshot: Snapshot, without: str | None = None) -> float:
-    """Waiting tasks per slot, without those of one job."""
-    waiting = sum(
-        max(0, stage.tasks - stage.finished - len(stage.running))
-        for view in snapshot.jobs.values()
-        if view.job != without
-        for stage in view.stages
-    )
-    return waiting / max(1, snapshot.slots)
+def _kept(times_s: Floats) -> RuntimeDistribution:
+    """What is kept of a forecast: the times of its knots."""
+    return RuntimeDistribution.trusted(times_s.copy(), _KNOTS.copy())
+
+
+def _finite(samples_s: Floats) -> Floats:
+    """Samples without an end count as late ones; shape (jobs, samples)."""
+    finite = np.isfinite(samples_s)
+    if finite.all():
+        return samples_s
+    last = np.where(finite, samples_s, 0.0).max(axis=1, keepdims=True)
+    return np.where(finite, samples_s, 2.0 * last)
+
+
+def _arrival(entry: Entry, first: bool, waiting: int, snapshot: Snapshot) -> Situation:
+    crowd = waiting / max(1, snapshot.slots)
+    return Situation(False, first, crowd, 0.0, arrives=True, priority=entry.view.marks.priority)
+
+
+def _waiting(snapshot: Snapshot) -> int:
+    """Tasks that wait, of all jobs."""
+    return sum(map(_open_tasks, snapshot.jobs.values()))
+
+
+def _open_tasks(view: JobView) -> int:
+    return sum(max(0, stage.tasks - stage.finished - len(stage.running)) for stage in view.stages)

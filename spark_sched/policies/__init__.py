@@ -4,12 +4,22 @@ from spark_sched.policies.base import Capabilities, ChangesWith, Policy, PolicyK
 from spark_sched.policies.checks import check_options, check_settings
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.registry import available, create, kind_of
-from spark_sched.protocol.plan import EndQuantiles, JobPlan, PilotSet, Plan, PlanQuality, ReservationRule
+from spark_sched.protocol.plan import (
+    EndQuantiles,
+    JobForecast,
+    JobPlan,
+    PilotSet,
+    Plan,
+    PlanQuality,
+    QueuedBehind,
+    ReservationRule,
+)
 
 __all__ = [
     "Capabilities",
     "ChangesWith",
     "EndQuantiles",
+    "JobForecast",
     "JobPlan",
     "Option",
     "Options",
@@ -19,6 +29,7 @@ __all__ = [
     "Policy",
     "PolicyKind",
     "PolicySettings",
+    "QueuedBehind",
     "ReservationRule",
     "available",
     "check_options",

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +32,10 @@ _ENOUGH = 20
 _MEMORY_JOBS = 100
 #: Largest number of categories. Users choose priorities, so there may be many; those learned last are kept.
 _MOST_CATEGORIES = 1000
+#: Active jobs of a category whose time so far counts: some of them say as much as all.
+_MOST_REACHED = 100
+#: The quantiles that people see.
+SHOWN = (0.1, 0.5, 0.9)
 #: Upper ends of categories.
 _CROWDS = (0.0, 0.5, 2.0)
 _AGES = (0.1, 0.6, 1.0, 2.0, 4.0)
@@ -57,6 +62,10 @@ class Situation:
     age: float
     arrives: bool = False
     priority: int = 0
+
+    @property
+    def narrowest(self) -> Category:
+        return next(self.categories())
 
     def categories(self) -> Iterator[Category]:
         """Situations whose ends are counted together, from the narrowest on."""
@@ -100,7 +109,7 @@ class _Ends:
         top, below = given.cdf(after_s), given.cdf(np.nextafter(after_s, 0.0))
         return float(below + (self.seen * GOLDEN) % 1.0 * (top - below))
 
-    def bend(self, reached: list[float]) -> _Bend:
+    def bend(self, reached: list[float]) -> Bend:
         """``reached``: current scores of the jobs that have not ended yet.
 
         Kaplan and Meier's estimate ("Nonparametric estimation from incomplete observations", 1958), with one
@@ -114,14 +123,31 @@ class _Ends:
         if censored.size and censored[-1] > scores[-1]:
             scores, levels = np.append(scores, censored[-1]), np.append(levels, 1.0)
         levels[-1] = 1.0
-        return _Bend(scores, levels)
+        return Bend(scores, levels)
 
 
-class _Bend:
+class Bend:
     """The probability that a job has ended by each score: ``levels``, ascending to 1."""
 
     def __init__(self, scores: Floats, levels: Floats) -> None:
         self._scores, self._levels = scores, levels
+        self._shown: Floats | None = None
+
+    def quantiles(self, ends_s: Floats) -> Floats:
+        """Corrected quantiles `SHOWN` of forecasts given as samples of their ends in ascending order, shape
+        (jobs, samples); shape (jobs, 3)."""
+        if self._shown is None:
+            levels, first = np.unique(self._levels, return_index=True)
+            self._shown = np.interp(SHOWN, levels, self._scores[first])
+        found = np.empty((len(ends_s), len(SHOWN)))
+        for at, score in enumerate(self._shown):
+            if score < 0.0:
+                found[:, at] = ends_s[:, 0] * np.exp(score)
+            elif score > 1.0:
+                found[:, at] = ends_s[:, -1] * np.exp(score - 1.0)
+            else:
+                found[:, at] = sample_quantile(ends_s, float(score))
+        return found
 
     def of(self, given: RuntimeDistribution) -> RuntimeDistribution:
         scores = self._scores
@@ -130,6 +156,15 @@ class _Bend:
         beyond = max(given.max_s, LEAST_S) * np.exp(np.maximum(scores - 1.0, 0.0))
         times = np.maximum.accumulate(np.where(scores > 1.0, beyond, times))
         return RuntimeDistribution.trusted(times, self._levels)
+
+
+def sample_quantile(ends_s: Floats, level: float) -> Floats:
+    """Of samples in ascending order, shape (jobs, samples), each in the middle of its part."""
+    samples = ends_s.shape[1]
+    place = min(max(level * samples - 0.5, 0.0), samples - 1.0)
+    below = int(place)
+    above = min(below + 1, samples - 1)
+    return np.asarray(ends_s[:, below] + (place - below) * (ends_s[:, above] - ends_s[:, below]))
 
 
 class EndCorrection:
@@ -142,16 +177,27 @@ class EndCorrection:
     def __init__(self) -> None:
         self._learned: dict[Category, _Ends] = {}
         self._given: dict[Category, dict[str, tuple[int, RuntimeDistribution]]] = {}
-        self._bends: dict[Category, _Bend] = {}
+        self._narrowest: dict[str, Category] = {}
+        self._bends: dict[Category, Bend] = {}
         self._bent_at_ms: int | None = None
 
     def note(self, job: str, situation: Situation, origin_ms: int, given: RuntimeDistribution) -> None:
         """Remember a job's forecast before correction: seconds from ``origin_ms`` to its end."""
+        self._narrowest[job] = situation.narrowest
         for category in situation.categories():
             self._given.setdefault(category, {}).setdefault(job, (origin_ms, given))
 
+    def is_new(self, job: str, narrowest: Category) -> bool:
+        """Whether the job was in another category when `note` was last called for it."""
+        return self._narrowest.get(job) != narrowest
+
     def corrected(self, situation: Situation, given: RuntimeDistribution, now_ms: int) -> RuntimeDistribution:
         """The forecast as corrected at ``now_ms``, on the clock of `note`."""
+        bend = self.bend(situation, now_ms)
+        return given if bend is None else bend.of(given)
+
+    def bend(self, situation: Situation, now_ms: int) -> Bend | None:
+        """The correction of forecasts in this situation; None: nothing was learned for it."""
         found, chosen = None, None
         for category in situation.categories():
             if (learned := self._learned.get(category)) is not None:
@@ -159,14 +205,15 @@ class EndCorrection:
                 if found.seen >= _ENOUGH:
                     break
         if found is None or chosen is None:
-            return given
+            return None
         if self._bent_at_ms != now_ms:
             self._bent_at_ms, self._bends = now_ms, {}
         if chosen not in self._bends:
-            active = self._given.get(chosen, {}).values()
-            reached = [found.score(what, max(0, now_ms - origin_ms) / 1000.0) for origin_ms, what in active]
+            active = self._given.get(chosen, {})
+            some = islice(active.values(), 0, None, 1 + len(active) // _MOST_REACHED)
+            reached = [found.score(what, max(0, now_ms - origin_ms) / 1000.0) for origin_ms, what in some]
             self._bends[chosen] = found.bend(reached)
-        return self._bends[chosen].of(given)
+        return self._bends[chosen]
 
     def ended(self, job: str, ended_ms: int) -> None:
         """Learn from a job that completed."""
@@ -180,6 +227,7 @@ class EndCorrection:
 
     def forget(self, job: str) -> list[tuple[Category, tuple[int, RuntimeDistribution]]]:
         """Remove and return the job's forecasts, without learning from them."""
+        self._narrowest.pop(job, None)
         taken = [(category, jobs.pop(job)) for category, jobs in self._given.items() if job in jobs]
         for category, _ in taken:
             if not self._given[category]:
@@ -189,3 +237,4 @@ class EndCorrection:
     def clear(self) -> None:
         """Forget the active jobs, which events will report again; keep what was learned."""
         self._given.clear()
+        self._narrowest.clear()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.stages.earlier_runs import EarlierRun, EarlierStage
 from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
 
@@ -25,7 +26,12 @@ class Forecast:
         runtime: how long the job runs from its first task on, in the places that it prefers; None: unknown.
         runtime_point_s: a point estimate of it, for policies that plan with one number.
         runtime_source: for people: which feature, expert and how many runs it comes from.
+        runtime_is_own: it is of earlier runs of this name or application, not of a user or of any job.
         gap_ms: its usual pause between two actions; 0: earlier runs had none.
+        own_runs: its name's latest runs that agree with this one so far, the oldest first.
+        other_runs: without such runs, the latest runs of other names.
+        stages_begun: number of this run's stages that have begun.
+        so_far: the latest stages of this run that have ended, with their indexes.
     """
 
     stage_tasks: tuple[int, ...] = ()
@@ -37,7 +43,12 @@ class Forecast:
     runtime: RuntimeDistribution | None = None
     runtime_point_s: float | None = None
     runtime_source: str = "none"
+    runtime_is_own: bool = True
     gap_ms: int | None = None
+    own_runs: tuple[EarlierRun, ...] = ()
+    other_runs: tuple[EarlierRun, ...] = ()
+    stages_begun: int = 0
+    so_far: tuple[tuple[int, EarlierStage], ...] = ()
 
 
 UNKNOWN = Forecast()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 #: Version of the plan's layout. New optional fields do not change it.
 SCHEMA = 1
@@ -186,23 +186,46 @@ class PlanQuality:
 
 @dataclass(frozen=True, slots=True)
 class EndQuantiles:
-    """When a job is expected to end, for people.
+    """When a job is expected to start and to end, for people.
 
     Attributes:
         p10_ms, p50_ms, p90_ms: quantiles of its end on the driver's clock.
         deadline_probability: probability that it meets its deadline; None: it has none.
+        start_ms: the same quantiles of its first launch; None: it has begun.
     """
 
     p10_ms: int
     p50_ms: int
     p90_ms: int
     deadline_probability: float | None
+    start_ms: tuple[int, int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
             "end_ms": [self.p10_ms, self.p50_ms, self.p90_ms],
-            **_given(deadline_probability=self.deadline_probability),
+            **_given(
+                deadline_probability=self.deadline_probability,
+                start_ms=None if self.start_ms is None else list(self.start_ms),
+            ),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedBehind:
+    """A job that waits and whose end is unknown: because nothing is known about it, or about a job before it.
+
+    Attributes:
+        jobs: number of jobs before it.
+    """
+
+    jobs: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"after_jobs": self.jobs}
+
+
+#: What a plan tells people about when a job ends.
+JobForecast: TypeAlias = EndQuantiles | QueuedBehind
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +264,7 @@ class Plan:
     quality: PlanQuality | None = None
     queue_weights: tuple[float, ...] = ()
     solve_ms: float | None = None
-    forecasts: Mapping[str, EndQuantiles] | None = None
+    forecasts: Mapping[str, JobForecast] | None = None
     slowness: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def numbered(self, number: int) -> Plan:

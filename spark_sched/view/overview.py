@@ -107,7 +107,9 @@ def _state(job: JobStatus, now_ms: int) -> str:
 
 
 def _ends(job: JobStatus, now_ms: int) -> str:
-    return "" if job.forecast is None else text.seconds(max(0, job.forecast.end_p50_ms - now_ms))
+    if job.forecast is None:
+        return text.behind_text(job) or ""
+    return text.seconds(max(0, job.forecast.end_p50_ms - now_ms))
 
 
 def _deadline(job: JobStatus, now_ms: int) -> str:
@@ -133,7 +135,7 @@ COLUMNS = (
     Column("run", lambda job, now_ms: str(job.slots.running or ""), 2, 3, 6, right=True),
     Column("held", lambda job, now_ms: str(job.slots.held or ""), 5, 4, 6, right=True),
     Column("wait", _wait, 3, 4, 7, right=True),
-    Column("ends in", _ends, 7, 7, 11, right=True),
+    Column("ends in", _ends, 7, 7, 14, right=True),
     Column("deadline", _deadline, 8, 8, 16, right=True),
     Column("why", _why, 10, *_WHY),
 )

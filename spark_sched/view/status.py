@@ -126,13 +126,16 @@ class JobSlots:
 
 @dataclass(frozen=True, slots=True)
 class EndForecast:
-    """When the planner expects a job to end (ms since 1970, 10 %, 50 % and 90 % quantiles), and the
-    probability that it meets its deadline; None: it has none."""
+    """When the planner expects a job to end and to start (ms since 1970, 10 %, 50 % and 90 % quantiles), and
+    the probability that it meets its deadline; None: it has none. A job that has begun has no start."""
 
     end_p10_ms: int
     end_p50_ms: int
     end_p90_ms: int
     deadline_probability: float | None
+    start_p10_ms: int | None = None
+    start_p50_ms: int | None = None
+    start_p90_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +273,7 @@ class JobStatus:
         forecast: of its end; None: nothing is known.
         slot_ms: slot time so far.
         story: what happened to it; empty unless the job was requested by name.
+        after_jobs: number of jobs before it, if it waits and nothing is known about it or about one of these.
     """
 
     job: str
@@ -286,6 +290,7 @@ class JobStatus:
     forecast: EndForecast | None
     slot_ms: SlotTimes
     story: tuple[StoryEntry, ...] = ()
+    after_jobs: int | None = None
 
     @property
     def tasks(self) -> int:

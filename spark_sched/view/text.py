@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -105,14 +105,21 @@ def plan_line(status: Status) -> str:
 
 
 def end_text(job: JobStatus, now_ms: int) -> str:
-    """The forecast's median and 80 % interval, from now."""
+    """The forecast's median and 80 % interval, from now; else how many jobs are before it, if known."""
     if job.forecast is None:
-        return "unknown"
+        return behind_text(job) or "unknown"
     low, middle, high = (
         seconds(max(0, at - now_ms))
         for at in (job.forecast.end_p10_ms, job.forecast.end_p50_ms, job.forecast.end_p90_ms)
     )
     return f"{middle} ({low} to {high})"
+
+
+def behind_text(job: JobStatus) -> str | None:
+    """Of a job that waits and whose end is unknown."""
+    if job.after_jobs is None:
+        return None
+    return "after 1 job" if job.after_jobs == 1 else f"after {job.after_jobs} jobs"
 
 
 def deadline_text(job: JobStatus, now_ms: int) -> str:
@@ -202,15 +209,24 @@ def _prospects(job: JobStatus) -> list[str]:
     ]
     forecast = job.forecast
     if forecast is not None:
-        low, middle, high = map(clock, (forecast.end_p10_ms, forecast.end_p50_ms, forecast.end_p90_ms))
-        lines.append(f"  expected end: {middle} (80 % interval: {low} to {high})")
+        if forecast.start_p50_ms is not None and job.times.begun_ms is None:
+            starts = (forecast.start_p10_ms, forecast.start_p50_ms, forecast.start_p90_ms)
+            lines.append(f"  expected start: {_interval(starts)}")
+        ends = (forecast.end_p10_ms, forecast.end_p50_ms, forecast.end_p90_ms)
+        lines.append(f"  expected end: {_interval(ends)}")
     elif job.outcome is None:
-        lines.append("  expected end: unknown")
+        why = ": too little is known about it or about a job before it" if job.after_jobs is not None else ""
+        lines.append(f"  expected end: {behind_text(job) or 'unknown'}{why}")
     if job.marks.deadline_ms is not None:
         chance = None if forecast is None else forecast.deadline_probability
         met = "" if chance is None else f", met with {chance:.0%}"
         lines.append(f"  deadline: {clock(job.marks.deadline_ms)}{met}")
     return lines
+
+
+def _interval(quantiles: Iterable[int | None]) -> str:
+    low, middle, high = (clock(at) for at in quantiles if at is not None)
+    return f"{middle} (80 % interval: {low} to {high})"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

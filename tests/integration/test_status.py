@@ -65,7 +65,7 @@ def job(document: dict[str, Any], name: str) -> dict[str, Any]:
 def still(document: dict[str, Any]) -> dict[str, Any]:
     """Of a document what does not change while nothing happens."""
     jobs = [
-        {k: v for k, v in each.items() if k not in ("slot_ms", "story", "forecast")}
+        {k: v for k, v in each.items() if k not in ("slot_ms", "story", "forecast", "after_jobs")}
         for each in document["jobs"]
     ]
     return {"application": document["application"], "policy": document["policy"], "jobs": jobs}

@@ -81,7 +81,7 @@ def _gap_hold_ms(gap_ms: int | None, first_gap_ms: int) -> int | None:
 
 
 def _knowledge(forecast: Forecast) -> str:
-    if forecast == UNKNOWN:
+    if not forecast.stage_tasks and not forecast.samples:
         return "nothing is known about its stages"
     stages = f"{len(forecast.stage_tasks)} stages as in {forecast.runs} earlier runs"
     times = f"task times from {forecast.samples} tasks"

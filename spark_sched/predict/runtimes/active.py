@@ -17,6 +17,7 @@ from spark_sched.predict.runtimes.predictor import (
     ThreeSigmaPredict,
     lesson,
 )
+from spark_sched.predict.stages.history import StageHistory
 from spark_sched.protocol.events import Event, JobStarted, ShortTasks, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.state import JobSummary, JobView, Summary
 
@@ -155,6 +156,7 @@ class RuntimeHistory:
             runtime=prediction.runtime,
             runtime_point_s=prediction.estimate_s,
             runtime_source=prediction.source,
+            runtime_is_own=_is_own(prediction),
         )
 
     def history_of(self, job: str) -> RuntimeDistribution | None:
@@ -173,13 +175,18 @@ class RuntimeHistory:
         job = replace(job, own_name=self._own_names)
         submission = self.predictor.submit(job, Submission(job, (), (), None))
         prediction = self.predictor.predict(_of_its_own(submission))
+        stages = UNKNOWN
+        if isinstance(self._others, StageHistory):
+            stages = self._others.foresee(job.name, job.user)
         if prediction is None:
-            return UNKNOWN
-        return Forecast(
+            return stages
+        return replace(
+            stages,
             source="3sigma",
             runtime=prediction.runtime,
             runtime_point_s=prediction.estimate_s,
             runtime_source=prediction.source,
+            runtime_is_own=_is_own(prediction),
         )
 
     def _submitted(self, event: JobStarted) -> _ActiveJob:
@@ -205,6 +212,11 @@ class RuntimeHistory:
             first_launch_ms=event.begun_ms,
             last_end_ms=event.last_end_ms or 0,
         )
+
+
+def _is_own(prediction: Prediction) -> bool:
+    """Whether its history is that of the program, whatever else the feature has."""
+    return not {"name", "application"}.isdisjoint(prediction.feature.split(" × "))
 
 
 def _of_its_own(submission: Submission) -> Submission:

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 
 from spark_sched.predict.forecast import UNKNOWN, Forecast
 from spark_sched.predict.recent import Recent
@@ -22,6 +23,9 @@ from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary
 RUNS_KEPT = 5
 #: Pauses between two actions kept of one run: the latest.
 GAPS_KEPT = 200
+#: Latest runs of any name, which stand for a job whose name has none; and ended stages told of a run.
+OTHERS_KEPT = 20
+_SO_FAR = 8
 #: Job names remembered at once; the least recently used one is dropped first.
 NAMES_KEPT = 10_000
 
@@ -109,6 +113,7 @@ class StageHistory:
         self._runs_kept = runs_kept
         self._names: Recent[_UsersName, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
+        self._others: deque[EarlierRun] = deque(maxlen=OTHERS_KEPT)
         # Stages of active jobs whose times are pooled: after a reset they are told again.
         self._pooled_stages: Recent[str, set[str]] = Recent(NAMES_KEPT)
 
@@ -139,17 +144,24 @@ class StageHistory:
         self._active.clear()
 
     def forecast(self, job: JobView) -> Forecast:
-        """The forecast of an active job; everything is unknown for a name that has not been seen before."""
+        """The forecast of an active job. For a name that has not been seen before only other names' runs are
+        known."""
         active = self._active.get(job.job)
         known = self._names.get(active.name) if active is not None else None
         if active is None or known is None:
-            return UNKNOWN
+            begun = max((stage.index + 1 for stage in job.stages), default=0)
+            return Forecast(other_runs=tuple(self._others), stages_begun=begun) if self._others else UNKNOWN
+        so_far = tuple(
+            (index, stage) for index, stage in islice(reversed(active.ended.items()), _SO_FAR) if stage
+        )
+        begun = max(active.started, default=-1) + 1
         agreeing = [run for run in known.runs if _agrees(active, run)]
         latest = agreeing[-1] if agreeing else None
         times = known.times.get(_stage_name(job, active, latest) or "", ())
         alpha, t_m_ms, samples = self._pooled(list(times))
+        others = () if agreeing else tuple(self._others)
         if latest is None and samples == 0:
-            return UNKNOWN
+            return Forecast(other_runs=others, stages_begun=begun, so_far=so_far) if others else UNKNOWN
         return Forecast(
             # A stage without tasks never starts, and a plan cannot express it.
             stage_tasks=tuple(max(1, stage.tasks) for stage in latest.stages) if latest is not None else (),
@@ -159,7 +171,22 @@ class StageHistory:
             runs=len(agreeing),
             samples=samples,
             gap_ms=_usual_gap_ms(agreeing),
+            own_runs=tuple(agreeing),
+            other_runs=others,
+            stages_begun=begun,
+            so_far=so_far,
         )
+
+    def foresee(self, name: str | None, user: str | None) -> Forecast:
+        """Of a job that has not been submitted: the runs of its name, else those of others."""
+        if name is None:
+            return Forecast(other_runs=tuple(self._others))
+        known = self._names.get((user if self._own_names else None, name))
+        if known is None and self._store is not None:
+            runs = tuple(self._store.load(name, self._runs_kept, user if self._own_names else None))
+        else:
+            runs = () if known is None else tuple(known.runs)
+        return Forecast(own_runs=runs, other_runs=() if runs else tuple(self._others))
 
     def _learn_stage(self, summary: StageSummary) -> None:
         active = self._active.get(summary.job)
@@ -187,6 +214,7 @@ class StageHistory:
         whole = [stage for stage in stages if stage is not None]
         if len(whole) == len(stages):
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
+            self._others.append(run)
             self._name(active.name).runs.append(run)
             if self._store is not None:
                 user, name = active.name

@@ -9,9 +9,20 @@ from typing import Any
 import pytest
 
 from spark_sched.planner.outlook import Outlook
-from spark_sched.policies import EndQuantiles, JobPlan, Plan
+from spark_sched.policies import EndQuantiles, JobPlan, Plan, QueuedBehind
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.state import ClusterState, JobMarks, JobSummary, JobView, Snapshot
+from spark_sched.protocol.plan import PoolShare
+from spark_sched.state import (
+    ClusterState,
+    DurationSummary,
+    ExecutorView,
+    JobMarks,
+    JobSummary,
+    JobView,
+    RunningTask,
+    Snapshot,
+    StageView,
+)
 
 MARKS = JobMarks("n", "u", 0, None, None, None, copies=True, marked=True)
 VIEW = JobView("j", MARKS, 1_000, 0, (), MappingProxyType({}), 0)
@@ -25,8 +36,23 @@ class Clock:
         return self.now_ms
 
 
+def cluster(*jobs: JobView) -> Snapshot:
+    executors = {"e": ExecutorView("e", "h", 4, 0, 0)}
+    return replace(
+        ClusterState().snapshot(),
+        executors=MappingProxyType(executors),
+        jobs=MappingProxyType({job.job: job for job in jobs}),
+    )
+
+
 def snapshot(**job: Any) -> Snapshot:
-    return replace(ClusterState().snapshot(), jobs=MappingProxyType({"j": replace(VIEW, **job)}))
+    return cluster(replace(VIEW, **job))
+
+
+def close(found: EndQuantiles | None, *ends_ms: int) -> bool:
+    """Samples give quantiles to a thirtieth of the range of 10 s."""
+    assert found is not None
+    return (found.p10_ms, found.p50_ms, found.p90_ms) == pytest.approx(ends_ms, abs=350)
 
 
 def plan(**entry: Any) -> Plan:
@@ -42,27 +68,32 @@ def end(
 
 
 def test_a_job_that_waits_is_expected_to_run_from_its_start_on():
-    assert end(snapshot(), plan(), 50_000) == EndQuantiles(61_000, 65_000, 69_000, None)
-    assert end(snapshot(), plan(start_ms=60_000, deferred=True), 50_000).p50_ms == 75_000
+    assert close(end(snapshot(), plan(), 50_000), 61_000, 65_000, 69_000)
+    later = end(snapshot(), plan(start_ms=60_000, deferred=True), 50_000)
+    assert close(later, 71_000, 75_000, 79_000)
+    assert later.start_ms == (60_000, 60_000, 60_000)
     assert end(snapshot(), plan(deferred=True), 50_000) is None
 
 
 def test_a_job_that_runs_has_the_rest_of_its_runtime_before_it():
     begun = snapshot(running_slots=1)  # seen first at its start, 1 s
-    assert end(begun, plan(), 1_000) == EndQuantiles(12_000, 16_000, 20_000, None)
-    assert end(begun, plan(), 16_000) == EndQuantiles(16_500, 18_500, 20_500, None)
-    assert end(begun, plan(), 99_000) == EndQuantiles(99_000, 99_000, 99_000, None)
+    assert close(end(begun, plan(), 1_000), 12_000, 16_000, 20_000)
+    assert end(begun, plan(), 1_000).start_ms is None
+    assert close(end(begun, plan(), 16_000), 16_500, 18_500, 20_500)
+    assert close(end(begun, plan(), 99_000), 99_000, 99_000, 99_000)
 
 
 def test_the_probability_to_meet_the_deadline_is_of_what_is_left():
     begun = snapshot(running_slots=1, marks=replace(MARKS, deadline_ms=18_500))
-    assert end(begun, plan(), 1_000).deadline_probability == pytest.approx(0.75)
-    assert end(begun, plan(), 16_000).deadline_probability == pytest.approx(0.5)
+    assert end(begun, plan(), 1_000).deadline_probability == pytest.approx(0.75, abs=0.03)
+    assert end(begun, plan(), 16_000).deadline_probability == pytest.approx(0.5, abs=0.03)
 
 
 def test_without_a_runtime_nothing_is_said():
     assert end(snapshot(), plan(), 0, {"j": Forecast()}) is None
     assert end(snapshot(), plan(), 0, {}) is None
+    # That of whatever ran before is no runtime of this job.
+    assert end(snapshot(), plan(), 0, {"j": replace(KNOWN["j"], runtime_is_own=False)}) is None
 
 
 def test_ends_are_computed_once_a_second_and_anew_after_a_reset():
@@ -74,16 +105,16 @@ def test_ends_are_computed_once_a_second_and_anew_after_a_reset():
     clock.now_ms = 900.0
     assert outlook.ends(seen, KNOWN, plan(), 90_000) is first
     clock.now_ms = 1_000.0
-    assert outlook.ends(seen, KNOWN, plan(), 90_000)["j"].p50_ms == 90_000
+    assert outlook.ends(seen, KNOWN, plan(), 90_000)["j"].p50_ms == pytest.approx(90_000, abs=350)
     outlook.clear()
-    assert outlook.ends(snapshot(), KNOWN, plan(), 90_000)["j"].p50_ms == 105_000
+    assert outlook.ends(snapshot(), KNOWN, plan(), 90_000)["j"].p50_ms == pytest.approx(105_000, abs=350)
 
 
 def test_a_job_that_is_between_two_stages_began_with_its_first_task():
     outlook = Outlook(Clock())
     outlook.see(snapshot(running_slots=1))
     outlook.see(snapshot())
-    assert outlook.ends(snapshot(), KNOWN, plan(), 1_000)["j"].p50_ms == 16_000
+    assert outlook.ends(snapshot(), KNOWN, plan(), 1_000)["j"].p50_ms == pytest.approx(16_000, abs=350)
 
 
 @pytest.mark.parametrize("cut_short", [False, True])
@@ -108,11 +139,91 @@ def test_a_newcomer_is_corrected_by_jobs_that_began_at_once(first_seen_ms: int, 
         clock.now_ms += 1_000.0
         job = f"j{number}"  # each has its slots at the first look, and takes 40 s instead of 10 to 20 s
         view = replace(VIEW, job=job, running_slots=1)
-        seen = replace(ClusterState().snapshot(), jobs=MappingProxyType({job: view}))
+        seen = cluster(view)
         outlook.see(seen)
         planned = replace(plan(), jobs=(JobPlan(job, 0, 0, None, "why"),))
         outlook.ends(seen, {job: KNOWN["j"]}, planned, first_seen_ms)
         outlook.learn(JobSummary(job, "n", True, "ended", 1_000, 41_000, False))
-    given = KNOWN["j"].runtime
-    answered = outlook.of_newcomer("j", given, snapshot(), plan(), 1_000)
+    answered = outlook.of_newcomer("j", snapshot(), KNOWN, plan(), 1_000)
+    assert answered is not None
     assert float(answered.quantile(0.5)) == pytest.approx(median_s, rel=0.05)
+
+
+def queue(*known: Forecast, running: int = 1, **entry: Any) -> tuple[Snapshot, dict[str, Forecast], Plan]:
+    """Jobs that each have four tasks for the four slots; the first ones run."""
+    jobs = [
+        replace(
+            VIEW, job=f"j{number}", arrival=number, running_slots=4 if number < running else 0,
+            stages=(stage(4, running=4 if number < running else 0),),
+        )
+        for number in range(len(known))
+    ]  # fmt: skip
+    entries = tuple(JobPlan(job.job, rank, 0, None, "why", **entry) for rank, job in enumerate(jobs))
+    return cluster(*jobs), {f"j{at}": each for at, each in enumerate(known)}, replace(plan(), jobs=entries)
+
+
+def stage(tasks: int, running: int) -> StageView:
+    launched = tuple(RunningTask(at, at, "e", 1_000, False) for at in range(running))
+    return StageView(
+        "0.0", "", 0, tasks, None, True, False, 1_000, 0, DurationSummary(0, None, 0.0), launched
+    )
+
+
+def test_the_tenth_of_ten_equal_jobs_waits_for_nine():
+    """Each takes 10 to 20 s, so the last one starts after 135 s or so, and nobody ends at 4 s."""
+    seen, known, planned = queue(*[KNOWN["j"]] * 10)
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    found = outlook.ends(seen, known, planned, 1_000)
+    ends = [found[f"j{number}"] for number in range(10)]
+    assert all(isinstance(each, EndQuantiles) for each in ends)
+    for number, each in enumerate(ends):
+        assert each.p50_ms == pytest.approx(1_000 + 15_000 * (number + 1), rel=0.1)
+        assert each.p10_ms <= each.p50_ms <= each.p90_ms
+    assert ends[0].start_ms is None
+    assert ends[9].start_ms[1] == pytest.approx(136_000, rel=0.05)
+    # The spread of a sum of ten: 10 s / sqrt(12) * sqrt(10) * 2.56.
+    assert ends[9].p90_ms - ends[9].p10_ms == pytest.approx(23_400, rel=0.35)
+
+
+def test_behind_a_job_of_which_nothing_is_known_there_is_no_number():
+    seen, known, planned = queue(KNOWN["j"], Forecast(), KNOWN["j"], KNOWN["j"])
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    found = outlook.ends(seen, known, planned, 1_000)
+    assert isinstance(found["j0"], EndQuantiles)
+    assert [found[f"j{n}"] for n in (1, 2, 3)] == [QueuedBehind(1), QueuedBehind(2), QueuedBehind(3)]
+
+
+def test_an_unknown_job_that_leaves_slots_leaves_numbers():
+    """It takes one of the four slots for as long as anybody knows, and the other job the rest."""
+    seen, known, planned = queue(Forecast(), KNOWN["j"])
+    small = replace(seen.jobs["j0"], running_slots=1, stages=(stage(1, running=1),))
+    seen = cluster(small, seen.jobs["j1"])
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    found = outlook.ends(seen, known, planned, 1_000)
+    assert "j0" not in found
+    assert found["j1"].p50_ms == pytest.approx(1_000 + 15_000 * 4 / 3, rel=0.05)
+
+
+def test_jobs_in_pools_of_their_own_share():
+    seen, known, planned = queue(KNOWN["j"], KNOWN["j"], running=2)
+    pools = tuple(replace(each, pool=PoolShare(each.job)) for each in planned.jobs)
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    found = outlook.ends(seen, known, replace(planned, jobs=pools), 1_000)
+    for job in ("j0", "j1"):
+        assert found[job].p50_ms == pytest.approx(1_000 + 28_000, rel=0.1)
+
+
+def test_work_of_higher_priority_that_keeps_coming_delays_those_behind():
+    seen, known, planned = queue(KNOWN["j"], running=0)
+    outlook = Outlook(Clock())
+    before = outlook.ends(seen, known, planned, 1_000)["j0"]
+    for number in range(20):  # half of the slots
+        outlook._later.arrive(1_000 + 5_000 * number, 7, 10_000.0)
+    outlook._later._since_ms = 1_000
+    outlook._again_at_ms = 0.0
+    after = outlook.ends(seen, known, planned, 101_000)["j0"]
+    assert after.p50_ms - 101_000 == pytest.approx(2.0 * (before.p50_ms - 1_000), rel=0.1)

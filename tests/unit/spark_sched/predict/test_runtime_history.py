@@ -166,3 +166,13 @@ def test_what_a_user_runs_under_a_name_teaches_nothing_about_anothers_job_of_tha
     assert "same name" in forecasts[False].runtime_source
     assert forecasts[True].stage_tasks == ()
     assert "name" not in forecasts[True].runtime_source
+
+
+def test_a_runtime_of_whatever_ran_before_is_not_the_jobs_own() -> None:
+    driver = Driver()
+    driver.run("a", 0, 0, 5_000, name="etl")
+    driver.begin("b", 10_000, name="etl")
+    driver.begin("c", 11_000, name="report", user="bob")
+    assert forecast(driver, "b").runtime_is_own
+    assert forecast(driver, "c").runtime is not None
+    assert not forecast(driver, "c").runtime_is_own

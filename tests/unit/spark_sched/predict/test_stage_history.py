@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -78,8 +79,19 @@ def driver() -> Driver:
 
 
 def test_nothing_is_known_of_a_name_never_seen(driver: Driver) -> None:
-    driver.run(4, 2, name="another")
     assert driver.ask(driver.start()) == Forecast()
+    driver.run(4, 2, name="another")
+    found = driver.ask(driver.start())
+    assert [[stage.tasks for stage in run.stages] for run in found.other_runs] == [[4, 2]]
+    assert replace(found, other_runs=()) == Forecast()
+
+
+def test_a_name_is_forecast_by_its_own_runs_and_with_what_this_run_has_done(driver: Driver) -> None:
+    driver.run(4, 2)
+    found = driver.ask(driver.start())
+    assert [[stage.tasks for stage in run.stages] for run in found.own_runs] == [[4, 2]]
+    assert found.other_runs == ()
+    assert found.stages_begun == 0
 
 
 def test_a_second_run_is_expected_to_have_the_stages_of_the_first(driver: Driver) -> None:

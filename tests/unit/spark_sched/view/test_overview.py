@@ -137,3 +137,9 @@ def test_an_unknown_order_is_refused_with_those_that_there_are(run):
     done = CliRunner().invoke(top.command, ["--once", "localhost:4040", "--sort", "luck"])
     assert done.exit_code == 2
     assert all(order in done.output for order in ORDERS)
+
+
+def test_a_job_behind_unknown_ones_has_their_number_in_place_of_its_end():
+    found = status({"name": "behind", "slots": {"waiting": 4}, "after_jobs": 12})
+    columns, (_, line) = rows(found.jobs, found.now_ms, 120)
+    assert line[[column.title for column in columns].index("ends in")].strip() == "after 12 jobs"

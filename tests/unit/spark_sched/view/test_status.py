@@ -154,6 +154,24 @@ def test_a_story_is_told_line_by_line():
     ]
 
 
+def test_a_job_that_waits_says_when_it_is_expected_to_start_or_how_many_are_before_it():
+    document = example()
+    report, etl = document["jobs"]
+    report["begun_ms"] = None
+    report["forecast"] |= {"start_p10_ms": 1760000040000, "start_p50_ms": 1760000045000}
+    report["forecast"]["start_p90_ms"] = 1760000055000
+    etl |= {"after_jobs": 9, "begun_ms": None}
+    status = Status.from_json(document)
+    low, middle, high = map(clock, (1760000040000, 1760000045000, 1760000055000))
+    first, second = map(of_job, status.jobs)
+    assert f"  expected start: {middle} (80 % interval: {low} to {high})\n" in first
+    assert "  expected end: after 9 jobs: too little is known about it or about a job before it\n" in second
+    assert "expected start" not in second
+    assert "  after 9 jobs  " in str(status)
+    etl["after_jobs"] = 1
+    assert "expected end: after 1 job:" in of_job(Status.from_json(document).jobs[1])
+
+
 def test_a_job_says_when_it_is_expected_to_end():
     report, etl = Status.from_json(example()).jobs
     text = of_job(report)

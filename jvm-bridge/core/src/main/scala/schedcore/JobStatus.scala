@@ -70,10 +70,12 @@ final case class JobTimes(submittedMs: Long, begunMs: Option[Long] = None, ended
  * @param start what the job's waiting tasks may do
  * @param rules None: the plan does not contain the job
  * @param forecast of the job's end
+ * @param queuedBehind number of jobs before it, if it waits and its end is unknown
  * @param keptFor names of the jobs with a planned start for which free slots are kept, if the job may take spare slots only
  */
 final case class PlanForJob(
-    start: Start = Start.Now, rules: Option[JobPlan] = None, forecast: Option[EndForecast] = None, keptFor: Seq[String] = Nil)
+    start: Start = Start.Now, rules: Option[JobPlan] = None, forecast: Option[EndForecast] = None, keptFor: Seq[String] = Nil,
+    queuedBehind: Option[Int] = None)
 
 /**
  * One job as the driver's books have it at a moment; a copy, to be read without the scheduler's lock.
@@ -122,6 +124,9 @@ final case class JobFacts(
   /** It ended and has not met its deadline, and no operator cancelled it before. */
   def missedDeadline: Boolean = outcome.isDefined && mark.deadlineMs.isDefined && !metDeadline &&
     (!outcome.contains(JobFacts.Cancelled) || mark.deadlineMs.zip(times.endedMs).exists { case (at, end) => end > at })
+
+  /** How many jobs are before it, where that is all that is known about its end. A plan may be older than its first task. */
+  def afterJobs: Option[Int] = plan.queuedBehind.filter(_ => plan.forecast.isEmpty && times.begunMs.isEmpty)
 
   def reason: String = if (onHold) JobFacts.OnHold else plan.rules.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }

@@ -70,8 +70,16 @@ final case class JobPlan(
     .copy(priority = priority, pool = own.pool.orElse(pool))
 }
 
-/** When a job is expected to end, in milliseconds since 1970, as quantiles; and whether by its deadline, if it has one. */
-final case class EndForecast(p10Ms: Long, p50Ms: Long, p90Ms: Long, deadlineProbability: Option[Double])
+/** Quantiles of a time in milliseconds since 1970. */
+final case class TimeQuantiles(p10Ms: Long, p50Ms: Long, p90Ms: Long)
+
+/**
+ * When a job is expected to end, in milliseconds since 1970, as quantiles; and whether by its deadline, if it has one.
+ *
+ * @param start when its first task starts; None: it has begun
+ */
+final case class EndForecast(
+    p10Ms: Long, p50Ms: Long, p90Ms: Long, deadlineProbability: Option[Double], start: Option[TimeQuantiles] = None)
 
 /**
  * A plan's origin and quality, for people; no decision depends on it.
@@ -79,10 +87,11 @@ final case class EndForecast(p10Ms: Long, p50Ms: Long, p90Ms: Long, deadlineProb
  * @param solveMs how long the planner took to make it
  * @param gap distance to the optimum at most, relative to the proven bound
  * @param forecasts ends of jobs, by their key
+ * @param queued how many jobs are before each of those that wait and whose end is unknown, by their key
  */
 final case class PlanNotes(
     policy: String = "", madeMs: Long = 0L, solveMs: Option[Double] = None, gap: Option[Double] = None,
-    forecasts: Map[String, EndForecast] = Map.empty)
+    forecasts: Map[String, EndForecast] = Map.empty, queued: Map[String, Int] = Map.empty)
 
 /**
  * @param ordered ranks order jobs of equal priority; otherwise arrival does, or Spark's FAIR order within a FAIR pool
@@ -136,17 +145,29 @@ object Plan {
       each.getKey -> value.asDouble
     }.toMap
 
-  private def readNotes(root: JsonNode, madeMs: Long): PlanNotes = PlanNotes(
-    root.path("policy").asText(""), madeMs, number(root, "solve_ms", 0.0, 1e15),
-    number(root.path("quality"), "gap", 0.0, Double.MaxValue),
-    root.path("forecasts").properties().asScala.map(each => each.getKey -> readForecast(each.getValue)).toMap)
+  private def readNotes(root: JsonNode, madeMs: Long): PlanNotes = {
+    val (queued, ends) = root.path("forecasts").properties().asScala.map(each => each.getKey -> each.getValue).toMap
+      .partition { case (_, forecast) => forecast.has("after_jobs") }
+    PlanNotes(
+      root.path("policy").asText(""), madeMs, number(root, "solve_ms", 0.0, 1e15),
+      number(root.path("quality"), "gap", 0.0, Double.MaxValue),
+      ends.map { case (job, forecast) => job -> readForecast(forecast) },
+      queued.map { case (job, forecast) => job -> whole(forecast.path("after_jobs"), "after_jobs", 1) })
+  }
 
   private def readForecast(forecast: JsonNode): EndForecast = {
-    val ends = forecast.path("end_ms").elements().asScala.map { n =>
-      if (!n.isIntegralNumber) throw BadValue(s"end_ms has $n, not a whole number") else n.asLong
+    val end = readQuantiles(forecast, "end_ms")
+    EndForecast(
+      end.p10Ms, end.p50Ms, end.p90Ms, number(forecast, "deadline_probability", 0.0, 1.0),
+      if (absent(forecast.path("start_ms"))) None else Some(readQuantiles(forecast, "start_ms")))
+  }
+
+  private def readQuantiles(forecast: JsonNode, field: String): TimeQuantiles = {
+    val times = forecast.path(field).elements().asScala.map { n =>
+      if (!n.isIntegralNumber) throw BadValue(s"$field has $n, not a whole number") else n.asLong
     }.toIndexedSeq
-    if (ends.size != 3) throw BadValue(s"end_ms has ${ends.size} quantiles, not 3")
-    EndForecast(ends(0), ends(1), ends(2), number(forecast, "deadline_probability", 0.0, 1.0))
+    if (times.size != 3) throw BadValue(s"$field has ${times.size} quantiles, not 3")
+    TimeQuantiles(times(0), times(1), times(2))
   }
 
   private def readJob(job: JsonNode): JobPlan = JobPlan(

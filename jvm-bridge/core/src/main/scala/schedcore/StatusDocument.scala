@@ -102,6 +102,7 @@ final case class StatusDocument(
     writeStages(job, out)
     writeSlots(job.slotKinds, out.putObject("slots"))
     job.plan.forecast.fold[Any](out.putNull("forecast"))(writeForecast(_, out.putObject("forecast")))
+    job.afterJobs.foreach(out.put("after_jobs", _))
     writeTimes(job.slotTimes, out.putObject("slot_ms"))
     stories.get(mark.key).foreach { story =>
       val list = out.putArray("story")
@@ -141,6 +142,7 @@ final case class StatusDocument(
   private def writeForecast(forecast: EndForecast, out: ObjectNode): Unit = {
     out.put("end_p10_ms", forecast.p10Ms).put("end_p50_ms", forecast.p50Ms).put("end_p90_ms", forecast.p90Ms)
     putDouble(out, "deadline_probability", forecast.deadlineProbability)
+    forecast.start.foreach(at => out.put("start_p10_ms", at.p10Ms).put("start_p50_ms", at.p50Ms).put("start_p90_ms", at.p90Ms))
   }
 
   private def putLong(out: ObjectNode, field: String, value: Option[Long]): Unit =

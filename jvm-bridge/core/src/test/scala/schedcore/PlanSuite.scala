@@ -113,4 +113,15 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
       assert(said.startsWith(sentence), json)
     }
   }
+
+  test("what a plan says of ends is a start and an end, or how many jobs are before one") {
+    def told(forecast: String) = Plan.parse(plan("{}").replace("\"jobs\"", s"\"forecasts\": {\"a\": $forecast}, \"jobs\""))
+    val about = told("""{"end_ms": [4, 5, 6], "deadline_probability": 0.5, "start_ms": [1, 2, 3]}""").value.about
+    assert(about.forecasts === Map("a" -> EndForecast(4, 5, 6, Some(0.5), Some(TimeQuantiles(1, 2, 3)))))
+    assert(told("""{"end_ms": [4, 5, 6]}""").value.about.forecasts("a") === EndForecast(4, 5, 6, None))
+    val behind = told("""{"after_jobs": 9}""").value.about
+    assert(behind.queued === Map("a" -> 9) && behind.forecasts.isEmpty)
+    assert(told("""{"end_ms": [4, 5, 6], "start_ms": [1]}""").left.value.sentence === "start_ms has 1 quantiles, not 3")
+    assert(told("""{"after_jobs": 0}""").isLeft)
+  }
 }

@@ -150,4 +150,12 @@ final class StatusSuite extends AnyFunSuite {
   // Whole numbers are equal whatever their width.
   private def parsed(text: String): JsonNode = mapper.readTree(mapper.writeValueAsString(mapper.readTree(text)))
   private def example(name: String): JsonNode = parsed(Files.readString(Protocol.dir.resolve("examples").resolve(name)))
+
+  test("a job that waits behind unknown ones says how many are before it, until it begins or its end is known") {
+    val behind = PlanForJob(Start.Now, Some(planned), queuedBehind = Some(9))
+    val waiting = idle.copy(times = JobTimes(1760000000000L), plan = behind)
+    assert(waiting.afterJobs === Some(9))
+    assert(waiting.copy(times = job.times).afterJobs === None)
+    assert(waiting.copy(plan = behind.copy(forecast = Some(EndForecast(1, 2, 3, None)))).afterJobs === None)
+  }
 }

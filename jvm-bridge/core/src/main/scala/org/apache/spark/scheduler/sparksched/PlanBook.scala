@@ -54,6 +54,9 @@ private[sparksched] final class PlanBook(patienceMs: Long) extends PlanInForce(p
   /** Expected ends of jobs under the plan in force. */
   def forecasts: Map[String, EndForecast] = inForce.fold(Map.empty[String, EndForecast])(_.about.forecasts)
 
+  /** How many jobs are before each of those that wait and whose end is unknown. */
+  def queued: Map[String, Int] = inForce.fold(Map.empty[String, Int])(_.about.queued)
+
   def facts(policy: String): PlanFacts =
     PlanFacts(policy, inForce, lastMadeMs, accepted, refusals.valuesIterator.sum, fallbacks)
 

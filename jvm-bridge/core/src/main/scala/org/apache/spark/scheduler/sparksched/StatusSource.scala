@@ -107,7 +107,7 @@ private[sparksched] final class StatusSource(
   private def jobs(nowMs: Long): Seq[JobFacts] = {
     val plans = scheduler.books.plans
     val found = registry.jobFacts(nowMs)(stageFacts)
-    val forecasts = plans.forecasts
+    val (forecasts, queued) = (plans.forecasts, plans.queued)
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
     val holders = mutable.HashMap.empty[(Int, Option[String], Int), Seq[String]]
     lazy val holding = found.filter(_.heldSlots > 0)
@@ -130,7 +130,7 @@ private[sparksched] final class StatusSource(
       val key = job.mark.key
       val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
       job.copy(
-        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil),
+        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil, queued.get(key)),
         heldUpBy = if (stuck) heldUpBy(job) else Nil)
     }
   }

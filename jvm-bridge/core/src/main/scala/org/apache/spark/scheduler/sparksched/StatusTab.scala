@@ -120,7 +120,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
   private def story(job: JobFacts, document: StatusDocument, change: Seq[Node]): Seq[Node] = {
     val about = Seq(
       "State" -> job.state.text,
-      "Plan's reason" -> job.reason,
+      "Plan's reason" -> job.reason) ++ startsIn(job, document.nowMs).map("Starts in" -> _) ++ Seq(
       "Ends in" -> endsIn(job, document.nowMs),
       "Deadline" -> deadline(job, document.nowMs),
       "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",
@@ -186,9 +186,20 @@ private object StatusCells {
         s"${length(plan.expiresMs - document.nowMs)} more$solved$gap"
   }
 
-  def endsIn(job: JobFacts, nowMs: Long): String = job.plan.forecast.fold("unknown") { f =>
+  def endsIn(job: JobFacts, nowMs: Long): String = job.plan.forecast.fold(afterJobs(job)) { f =>
+    interval(TimeQuantiles(f.p10Ms, f.p50Ms, f.p90Ms), nowMs)
+  }
+
+  private def afterJobs(job: JobFacts): String =
+    job.afterJobs.fold("unknown")(n => if (n == 1) "after 1 job" else s"after $n jobs")
+
+  /** None: it has begun, or that is unknown. */
+  def startsIn(job: JobFacts, nowMs: Long): Option[String] =
+    job.plan.forecast.filter(_ => job.times.begunMs.isEmpty).flatMap(_.start).map(interval(_, nowMs))
+
+  private def interval(at: TimeQuantiles, nowMs: Long): String = {
     def in(atMs: Long) = length(atMs - nowMs)
-    s"${in(f.p50Ms)} (${in(f.p10Ms)} to ${in(f.p90Ms)})"
+    s"${in(at.p50Ms)} (${in(at.p10Ms)} to ${in(at.p90Ms)})"
   }
 
   def deadline(job: JobFacts, nowMs: Long): String = job.mark.deadlineMs.fold("none") { at =>

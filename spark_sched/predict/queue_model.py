@@ -1,0 +1,274 @@
+"""A queue of jobs played forward: when each one starts and ends, in many samples at once.
+
+The model is fluid. A job is a chain of *segments*, one for each stage or for several, with a number of
+slot-milliseconds and the most slots on which they can run at once. All samples are played together, each
+with a clock of its own, from event to event. An event is the end of a segment or a release. The slots go to
+groups of jobs by weight (max-min fair), and within a group to jobs in their order, as many as each can use.
+So one group is a priority queue, and a group for each job is processor sharing.
+
+With many jobs there are too many events. A step then lasts for a small part of the time played so far, and
+what a job leaves of its part of the step goes to the next one. The error of a time is about that part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.arrays import Bools, Floats, Ints
+
+_T = TypeVar("_T", bound=np.generic)
+
+#: Steps from event to event; after these, steps lengthen. Most steps of one play.
+EXACT_STEPS = 64
+MOST_STEPS = 200
+#: By how much of the time played so far a lengthened step goes on, at least.
+_LENGTHENS = 0.05
+#: Rounds of water-filling. Each finds at least one group that needs less than its part; few are exact.
+_FILLINGS = 5
+#: Jobs of a queue without groups that are looked at from the start, and how many more at a time.
+_FRONT = 16
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """S samples of J jobs of up to K segments. Jobs of a group follow each other, in their order.
+
+    Attributes:
+        slots: of the cluster.
+        work: slot-milliseconds of segments, shape (S, J, K); 0: the segment does not exist. Infinite work is
+            that of a job of which nothing is known: it keeps its slots for ever.
+        width: most slots of a segment, shape (J, K), above 0.
+        release_ms: when a job may start, from now, shape (J,); infinite: nobody knows.
+        busy_slots: slots on which a job's tasks run now, shape (J,). No other job gets them before
+            ``busy_ms`` is over, shape (S, J).
+        group: where each group begins among the jobs, rising from 0.
+        weight: of each group, above 0.
+    """
+
+    slots: float
+    work: Floats
+    width: Floats
+    release_ms: Floats
+    busy_slots: Floats
+    busy_ms: Floats
+    group: Ints
+    weight: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Milliseconds from now until each job starts and ends, shape (S, J); infinite: not in this model."""
+
+    start_ms: Floats
+    end_ms: Floats
+
+
+def play(queue: Queue) -> Played:
+    """The queue until all of its jobs have ended, except those that wait for a job that never does."""
+    samples, jobs, _ = queue.work.shape
+    played = Played(np.full((samples, jobs), np.inf), np.full((samples, jobs), np.inf))
+    if not jobs or queue.slots <= 0.0:
+        return played
+    state = _State(queue, played)
+    for step in range(MOST_STEPS):
+        if not state.advance(lengthened=step >= EXACT_STEPS):
+            break
+    return played
+
+
+class _State:
+    """What is left at each sample's clock, of the jobs that may have slots by now. The columns are jobs."""
+
+    def __init__(self, queue: Queue, played: Played) -> None:
+        samples, jobs, _ = queue.work.shape
+        self._queue, self._played = queue, played
+        self._clock = np.zeros(samples)
+        self._steps = 0
+        self._busy = bool(queue.busy_slots.any())
+        self._released = not queue.release_ms.any()
+        self._group_of = np.repeat(np.arange(queue.group.size), np.diff(np.append(queue.group, jobs)))
+        self._behind = np.empty(0, dtype=np.int64)
+        self._jobs = np.empty(0, dtype=np.int64)
+        empty = np.empty((samples, 0))
+        self._left, self._width = empty, empty
+        self._at = empty.astype(np.int64)
+        self._started, self._ended = empty.astype(np.bool_), empty.astype(np.bool_)
+        first = np.ones(jobs, dtype=np.bool_)
+        if queue.group.size == 1 and self._released:
+            # Nobody behind the front gets slots until the front leaves some.
+            first[_FRONT:] = queue.busy_slots[_FRONT:] > 0.0
+            self._behind = np.flatnonzero(~first)
+        self._open(np.flatnonzero(first))
+
+    def advance(self, *, lengthened: bool) -> bool:
+        """One step of every sample; false: there is nothing left that could happen."""
+        self._steps += 1
+        if self._steps % 4 == 0:
+            self._drop_ended()
+        # 1. How long until the next event of each sample.
+        lasts = self._until_event()
+        if not np.isfinite(lasts).any():
+            return False
+        step = np.where(np.isfinite(lasts), lasts, 0.0)
+        if lengthened:
+            step = np.where(step > 0.0, np.maximum(step, _LENGTHENS * self._clock), 0.0)
+        # 2. What each job gets in this time. Slots go by what is left of the work, so that a step that is
+        # longer than a segment wastes none.
+        while True:
+            width = self._usable_width()
+            wanted = np.minimum(width * step[:, None], self._left)
+            if not self._behind.size or (wanted.sum(axis=1) >= self._queue.slots * step).all():
+                break
+            self._open_more()
+        kept = None
+        if self._busy:
+            kept = np.minimum(self._kept(width) * step[:, None], wanted)
+        given = self._shared(wanted, self._queue.slots * step, kept)
+        new = (given > _NOTHING) & ~self._started
+        if new.any():
+            sample, column = np.nonzero(new)
+            self._played.start_ms[sample, self._jobs[column]] = self._clock[sample]
+            self._started |= new
+        self._left -= given
+        self._clock += step
+        # 3. The ends of segments and of jobs.
+        over = (self._left <= _NOTHING * max(1.0, self._queue.slots)) & ~self._ended
+        if over.any():
+            self._go_on(*np.nonzero(over))
+        return True
+
+    def _until_event(self) -> Floats:
+        while True:
+            width = self._usable_width()
+            if not self._behind.size or (width.sum(axis=1) >= self._queue.slots).all():
+                break
+            self._open_more()
+        rate = self._shared(
+            width, np.full(self._clock.size, self._queue.slots), self._kept(width) if self._busy else None
+        )
+        lasts = np.full_like(rate, np.inf)
+        np.divide(self._left, rate, out=lasts, where=rate > _NOTHING)
+        until = lasts.min(axis=1, initial=np.inf)
+        if not self._released:
+            wait = self._queue.release_ms[self._jobs] - self._clock[:, None]
+            wait = np.where((wait > _NOTHING) & ~self._ended, wait, np.inf)
+            until = np.minimum(until, wait.min(axis=1, initial=np.inf))
+        if self._busy:
+            wait = np.where(self._ended, np.inf, self._queue.busy_ms[:, self._jobs] - self._clock[:, None])
+            wait = np.where(wait > _NOTHING, wait, np.inf)
+            until = np.minimum(until, wait.min(axis=1, initial=np.inf))
+        return np.asarray(until)
+
+    def _usable_width(self) -> Floats:
+        if self._released:
+            return self._width
+        ready = self._clock[:, None] >= self._queue.release_ms[self._jobs] - _NOTHING
+        self._released = bool((ready | self._ended).all())
+        return np.where(ready, self._width, 0.0)
+
+    def _kept(self, width: Floats) -> Floats:
+        """Slots that running tasks do not give up."""
+        left = self._queue.busy_ms[:, self._jobs] > self._clock[:, None] + _NOTHING
+        self._busy = bool((left & ~self._ended).any())
+        return np.minimum(np.where(left, self._queue.busy_slots[self._jobs], 0.0), width)
+
+    def _shared(self, wanted: Floats, there_is: Floats, kept: Floats | None) -> Floats:
+        """``there_is``, shape (S,), divided among jobs that want that much; first what they keep anyway."""
+        if kept is not None:
+            total = kept.sum(axis=1)
+            # More slots may be busy than there are, after an executor was lost.
+            kept = kept * np.minimum(1.0, there_is / np.maximum(total, _NOTHING))[:, None]
+            more = self._shared(wanted - kept, np.maximum(0.0, there_is - total), None)
+            return np.asarray(kept + more)
+        groups = self._queue.weight.size
+        if groups == 1:
+            return _in_order(wanted, there_is[:, None])
+        if groups == self._group_of.size:
+            return filled(wanted, there_is, self._queue.weight[self._jobs])
+        of = self._group_of[self._jobs]
+        starts = np.flatnonzero(np.diff(of, prepend=-1))
+        sizes = np.diff(np.append(starts, of.size))
+        parts = filled(np.add.reduceat(wanted, starts, axis=1), there_is, self._queue.weight[of[starts]])
+        before = np.cumsum(wanted, axis=1) - wanted
+        before -= np.repeat(before[:, starts], sizes, axis=1)
+        return np.asarray(np.clip(np.repeat(parts, sizes, axis=1) - before, 0.0, wanted))
+
+    def _go_on(self, sample: Ints, column: Ints) -> None:
+        """To the next segments of these jobs; or they end."""
+        segments = self._queue.work.shape[2]
+        while sample.size:
+            self._at[sample, column] += 1
+            at = self._at[sample, column]
+            done = at >= segments
+            if done.any():
+                ended_sample, ended_column = sample[done], column[done]
+                self._ended[ended_sample, ended_column] = True
+                self._left[ended_sample, ended_column] = self._width[ended_sample, ended_column] = 0.0
+                self._played.end_ms[ended_sample, self._jobs[ended_column]] = self._clock[ended_sample]
+                sample, column, at = sample[~done], column[~done], at[~done]
+            job = self._jobs[column]
+            left = self._queue.work[sample, job, at]
+            self._left[sample, column] = left
+            self._width[sample, column] = self._queue.width[job, at]
+            empty = left <= _NOTHING
+            sample, column = sample[empty], column[empty]
+
+    def _open_more(self) -> None:
+        count = max(_FRONT, self._jobs.size)
+        opened, self._behind = self._behind[:count], self._behind[count:]
+        self._open(opened)
+
+    def _open(self, jobs: Ints) -> None:
+        """Add these jobs, in the order of all."""
+        queue, samples, known = self._queue, self._clock.size, self._jobs.size
+        shape = (samples, jobs.size)
+        order = np.argsort(np.concatenate((self._jobs, jobs)), kind="stable")
+        self._jobs = np.concatenate((self._jobs, jobs))[order]
+
+        def joined(old: NDArray[_T], new: NDArray[_T]) -> NDArray[_T]:
+            return np.concatenate((old, new), axis=1)[:, order]
+
+        self._left = joined(self._left, queue.work[:, jobs, 0])
+        self._width = joined(self._width, np.broadcast_to(queue.width[jobs, 0], shape))
+        self._at = joined(self._at, np.zeros(shape, dtype=np.int64))
+        self._started = joined(self._started, np.zeros(shape, dtype=np.bool_))
+        self._ended = joined(self._ended, np.zeros(shape, dtype=np.bool_))
+        empty = (self._left <= _NOTHING) & (order >= known)
+        if empty.any():
+            self._go_on(*np.nonzero(empty))
+
+    def _drop_ended(self) -> None:
+        kept: Bools = np.asarray(np.logical_not(np.all(self._ended, axis=0)))
+        if kept.all():
+            return
+        self._jobs = self._jobs[kept]
+        self._at, self._left, self._width = self._at[:, kept], self._left[:, kept], self._width[:, kept]
+        self._ended, self._started = self._ended[:, kept], self._started[:, kept]
+
+
+def _in_order(wanted: Floats, there_is: Floats) -> Floats:
+    """The first get all that they want, the others what is left."""
+    upto = np.minimum(np.cumsum(wanted, axis=1), there_is)
+    upto[:, 1:] -= upto[:, :-1].copy()
+    return np.asarray(upto)
+
+
+def filled(wanted: Floats, there_is: Floats, weight: Floats) -> Floats:
+    """Max-min fair parts: nobody gets more than ``wanted``, shape (S, G), and what some do not want goes to
+    the others by their weights, shape (G,). ``there_is`` has shape (S,)."""
+    # The level is the part of a weight of 1. It rises to the right one from below.
+    level = there_is / max(_NOTHING, float(weight.sum()))
+    for _ in range(_FILLINGS):
+        content = wanted <= level[:, None] * weight
+        taken = np.where(content, wanted, 0.0).sum(axis=1)
+        hungry = weight.sum() - content @ weight
+        risen = np.where(hungry > _NOTHING, (there_is - taken) / np.maximum(hungry, _NOTHING), np.inf)
+        if (risen <= level * (1.0 + 1e-12)).all():
+            break
+        level = np.maximum(level, risen)
+    return np.asarray(np.minimum(wanted, np.where(weight > 0.0, level[:, None] * weight, 0.0)))

@@ -1,0 +1,96 @@
+"""Jobs that wait for each other, and what the application says about when they start and end.
+
+Run like those of `scenarios`, with the UI switched on.
+"""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+import spark_sched
+from spark_sched.view.status import JobStatus
+from tests.integration.scenarios import Result, release, settled, sleeper, sleeper_after, wait_until
+from tests.integration.status_scenarios import command, page
+
+TASK_S = 0.5
+JOBS = 10
+
+
+def ten_equal_jobs(spark: SparkSession) -> Result:
+    """First a job of which nothing is known, and one behind it; then ten of the name of the second."""
+    sc = spark.sparkContext
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
+    ends_s: dict[int, float] = {}
+
+    def equal(number: int) -> None:
+        with spark_sched.job(spark, "equal", user="ada"):
+            sc.parallelize(range(8), 8).map(sleeper(lambda _: TASK_S)).collect()
+        ends_s[number] = time.time()
+
+    def named(name: str) -> list[JobStatus]:
+        return [each for each in spark_sched.status(spark).jobs if each.name == name]
+
+    with release() as end:
+
+        def unknown() -> None:
+            with spark_sched.job(spark, "unknown", user="ada"):
+                sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        threads = [InheritableThread(target=unknown), InheritableThread(target=lambda: equal(-1))]
+        threads[0].start()
+        wait_until(lambda: any(j.slots.running == 4 for j in named("unknown")), "it was to run")
+        threads[1].start()
+        wait_until(lambda: any(j.after_jobs == 1 for j in named("equal")), "nobody was to know its end")
+        (behind,) = named("equal")
+        url = sc.uiWebUrl
+        assert url is not None
+        words = {
+            "explain": str(spark_sched.explain(spark, "equal")),
+            "status": str(spark_sched.status(spark)),
+            "top": command("top", url, "--once")[1],
+            "tab": page(f"{url}/scheduling/"),
+            "forecast": behind.forecast is None,
+        }
+        end.touch()
+        for thread in threads:
+            thread.join()
+    settled(sc)
+    with release() as begin:
+
+        def first() -> None:
+            with spark_sched.job(spark, "equal", user="ada"):
+                sc.parallelize(range(8), 8).map(sleeper_after(begin, lambda _: TASK_S)).collect()
+            ends_s[0] = time.time()
+
+        threads = [InheritableThread(target=first)]
+        threads[0].start()
+        wait_until(lambda: any(j.slots.running == 4 for j in named("equal")), "the first was to run")
+        for number in range(1, JOBS):
+            threads.append(InheritableThread(target=equal, args=(number,)))
+            threads[-1].start()
+            wait_until(lambda here=number + 1: len(named("equal")) == here, "the next was to come")
+        wait_until(
+            lambda: all(j.forecast is not None for j in named("equal")) and len(named("equal")) == JOBS,
+            "all ten were to have a forecast",
+        )
+        status = spark_sched.status(spark)
+        last = max((j for j in status.jobs if j.name == "equal"), key=lambda j: j.order.arrival)
+        story = page(f"{url}/scheduling/job/?name={quote(last.job)}")
+        text = str(spark_sched.explain(spark, last.job))
+        began_s = time.time()
+        begin.touch()
+        for thread in threads:
+            thread.join()
+    assert last.forecast is not None
+    return {
+        "words": words,
+        "ends_in_s": (last.forecast.end_p50_ms - status.now_ms) / 1000.0,
+        "starts_in_s": ((last.forecast.start_p50_ms or 0) - status.now_ms) / 1000.0,
+        "took_s": ends_s[JOBS - 1] - began_s,
+        "story": story,
+        "text": text,
+    }

@@ -1,0 +1,150 @@
+"""Queues played forward, against closed forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_sched.predict.drained import FRONT_JOBS, play_many
+from spark_sched.predict.queue_model import Queue, filled, play
+
+
+def queue(
+    slots: float, work: Any, width: Any, *, shared: bool = False, weight: Any = None, **more: Any
+) -> Queue:
+    """One sample of jobs with lists of segments; ``shared``: each job is a group."""
+    jobs, segments = len(work), max(map(len, work))
+    works, widths = np.zeros((1, jobs, segments)), np.ones((jobs, segments))
+    for at, (w, v) in enumerate(zip(work, width, strict=True)):
+        works[0, at, : len(w)], widths[at, : len(v)] = w, v
+    groups = np.arange(jobs) if shared else np.zeros(1, dtype=np.int64)
+    given: dict[str, Any] = {
+        "release_ms": np.zeros(jobs),
+        "busy_slots": np.zeros(jobs),
+        "busy_ms": np.zeros((1, jobs)),
+        "weight": np.ones(groups.size) if weight is None else np.array(weight, dtype=float),
+        **{name: np.array(value, dtype=float) for name, value in more.items()},
+    }
+    return Queue(slots, works, widths, group=groups, **given)
+
+
+def test_jobs_in_order_start_when_those_before_them_end():
+    played = play(queue(4, [[400]] * 10, [[4]] * 10))
+    assert played.start_ms[0] == pytest.approx(100.0 * np.arange(10))
+    assert played.end_ms[0] == pytest.approx(100.0 * np.arange(1, 11))
+
+
+def test_slots_that_the_first_job_cannot_use_go_to_the_next():
+    played = play(queue(4, [[400, 100], [400]], [[4, 1], [4]]))
+    # 100 ms on all slots, then 100 ms on one, beside which the second job has three.
+    assert played.start_ms[0] == pytest.approx([0.0, 100.0])
+    assert played.end_ms[0] == pytest.approx([200.0, 225.0])
+
+
+@pytest.mark.parametrize("many", [play, play_many])
+def test_equal_groups_share_the_processor(many: Any):
+    """Ends of processor sharing: the shortest has n times its own time."""
+    played = many(queue(4, [[400], [800], [1200]], [[4]] * 3, shared=True))
+    assert played.end_ms[0] == pytest.approx([300.0, 500.0, 600.0])
+
+
+def test_groups_share_by_weight():
+    played = play(queue(4, [[900], [300]], [[4]] * 2, shared=True, weight=[3, 1]))
+    assert played.end_ms[0] == pytest.approx([300.0, 300.0])
+
+
+def test_running_tasks_keep_their_slots_though_a_job_before_them_waits():
+    played = play(queue(4, [[400], [400]], [[4], [4]], busy_slots=[0, 4], busy_ms=[[0, 50]]))
+    assert played.start_ms[0] == pytest.approx([50.0, 0.0])
+    assert played.end_ms[0] == pytest.approx([150.0, 200.0])
+
+
+def test_a_job_starts_not_before_its_release():
+    played = play(queue(4, [[400], [400]], [[4], [4]], release_ms=[250, 0]))
+    assert played.start_ms[0] == pytest.approx([250.0, 0.0])
+    assert played.end_ms[0] == pytest.approx([350.0, 100.0])
+    assert np.isinf(play(queue(4, [[400]], [[4]], release_ms=[np.inf])).end_ms).all()
+
+
+def test_behind_endless_work_nothing_ends_unless_it_leaves_slots():
+    stuck = play(queue(4, [[np.inf], [400]], [[4], [4]]))
+    assert np.isinf(stuck.end_ms).all()
+    beside = play(queue(4, [[np.inf], [400]], [[3], [4]]))
+    assert beside.end_ms[0] == pytest.approx([np.inf, 400.0])
+
+
+def test_no_slots_and_no_jobs():
+    assert np.isinf(play(queue(0, [[1]], [[1]])).end_ms).all()
+    nothing = Queue(
+        4, np.zeros((2, 0, 1)), np.ones((0, 1)), np.zeros(0), np.zeros(0), np.zeros((2, 0)),
+        np.zeros(1, dtype=np.int64), np.ones(1),
+    )  # fmt: skip
+    assert play(nothing).end_ms.shape == (2, 0)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_long_queues_end_as_short_ones_do(shared: bool):
+    """What follows from work and slots alone is within 5 % of the closed form."""
+    jobs = 3 * FRONT_JOBS
+    work = np.random.default_rng(3).uniform(200.0, 600.0, jobs)
+    played = play_many(queue(4, [[w] for w in work], [[4]] * jobs, shared=shared))
+    ends = np.cumsum(work) / 4
+    if shared:
+        ends = np.array([np.minimum(work, w).sum() / 4 for w in work])
+    assert played.end_ms[0] == pytest.approx(ends, rel=0.05, abs=30.0)
+
+
+works = st.lists(st.lists(st.floats(1.0, 1e5), min_size=1, max_size=4), min_size=1, max_size=12)
+
+
+@given(works, st.integers(1, 8), st.booleans())
+def test_every_job_ends_after_its_own_time_and_all_not_before_the_work_is_done(
+    work: list[list[float]], slots: int, shared: bool
+):
+    width = [[1.0 + (at + k) % slots for k in range(len(each))] for at, each in enumerate(work)]
+    played = play(queue(slots, work, width, shared=shared))
+    alone = [
+        sum(w / v for w, v in zip(each, wide, strict=True)) for each, wide in zip(work, width, strict=True)
+    ]
+    assert (played.end_ms[0] >= np.array(alone) * (1 - 1e-6)).all()
+    assert played.end_ms.max() >= sum(map(sum, work)) / slots * (1 - 1e-6)
+    assert np.isfinite(played.end_ms).all()
+    assert (played.start_ms <= played.end_ms).all()
+
+
+@given(works, st.integers(1, 8), st.floats(0.0, 1e5))
+def test_more_work_before_a_job_ends_it_no_earlier(work: list[list[float]], slots: int, more: float):
+    width = [[float(slots)] * len(each) for each in work]
+    before = play(queue(slots, work, width)).end_ms[0]
+    after = play(queue(slots, [[work[0][0] + more, *work[0][1:]], *work[1:]], width)).end_ms[0]
+    assert (after >= before * (1 - 1e-6)).all()
+
+
+@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=8), st.floats(0.1, 500.0))
+def test_parts_are_fair(wanted: list[float], there_is: float):
+    want = np.array([wanted])
+    parts = filled(want, np.array([there_is]), np.ones(len(wanted)))
+    assert (parts <= want + 1e-9).all()
+    assert parts.sum() <= there_is * (1 + 1e-9)
+    # Who gets less than it wants gets no less than anybody else.
+    hungry = parts[0] < want[0] - 1e-6
+    if hungry.any() and len(wanted) <= 5:
+        assert parts[0][hungry].min() >= parts.max() - 1e-6 * max(1.0, parts.max())
+
+
+def test_a_thousand_jobs_take_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch):
+    from spark_sched.predict import drained
+
+    seen: list[int] = []
+    real = drained.play
+    monkeypatch.setattr(drained, "play", lambda q: seen.append(q.work.shape[1]) or real(q))
+    jobs = 1_000
+    work = [[400.0, 300.0, 200.0, 100.0]] * jobs
+    played = play_many(queue(16, work, [[8.0, 4.0, 2.0, 1.0]] * jobs))
+    assert seen == [FRONT_JOBS]
+    assert np.isfinite(played.end_ms).all()
+    assert (np.diff(played.start_ms[0]) >= -1e-6).all()
