@@ -34,7 +34,7 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.planner.admission import Asked, answer
 from spark_sched.planner.outlook import Outlook
-from spark_sched.policies import EndQuantiles, Plan, Policy, PolicySettings, create
+from spark_sched.policies import EndQuantiles, Plan, Policy, PolicySettings, QueuedBehind, create
 from spark_sched.predict import Forecast, RuntimeHistory
 from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
@@ -107,6 +107,8 @@ class Watched:
             outlook.see(snapshot)
             ends.append(outlook.ends(snapshot, forecasts, plan, now_ms))
         for job, corrected in ends[1].items():
+            if isinstance(corrected, QueuedBehind):
+                continue  # no end to compare
             begun = job in planner.corrected.begun
             planner.seen.setdefault(job, []).append((now_ms, begun, ends[0][job], corrected))
         return plan, memory

@@ -129,7 +129,7 @@ final class RecordedLedger private (calls: RecordedLedger.Calls, idle: IdleLimit
 
   override def heldUpBy(job: String, slots: Int): Set[String] =
     answered("held_up_by", None)(_.put("job", job).put("slots", slots))(super.heldUpBy(job, slots))(
-      (s, found) => found.toSeq.sorted.foldLeft(s.putArray("answer"))(_.add(_)))
+      (s, found) => found.toList.sorted.foldLeft(s.putArray("answer"))(_.add(_)))
 
   override def wantsCopies(stage: String, nowMs: Long): Boolean =
     answered("wants_copies", Some(nowMs))(_.put("stage", stage))(super.wantsCopies(stage, nowMs))(_.put("answer", _))
