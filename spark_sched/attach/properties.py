@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-import spark_sched
 from spark_sched.attach.cache import build
 from spark_sched.attach.spark import SparkInstall, check_same_version, find_spark
 from spark_sched.config import check_inner_master, keys, read_properties, validate, wrap_master
@@ -23,7 +22,7 @@ PLUGIN = "org.apache.spark.scheduler.sparksched.SchedPlugin"
 Door = Literal["plugin", "master"]
 DOORS: tuple[Door, ...] = get_args(Door)
 
-_PACKAGE = str(Path(spark_sched.__file__).absolute().parent)
+_PACKAGE = str(Path(__file__).absolute().parents[1])
 
 
 def conf(

@@ -27,8 +27,8 @@ from spark_sched.policies.slearn.sizing import (
 )
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
+from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.history import StagePrediction, SubmittedStage, TaskHistory
-from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched_lab.traces import TraceChunk
 
 #: The sampling ratio of §4.2 and §4.3, in percent.

@@ -14,7 +14,7 @@ from spark_sched.policies.slearn.sizing import HistorySizing, PilotSizing
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.points import median_s
 from spark_sched.predict.tasks.bayes import posterior
-from spark_sched.predict.tasks.pilots import StageExpectation
+from spark_sched.predict.tasks.expectation import StageExpectation
 from tests.normal import normal_posterior
 
 MU_MS = 100_000.0

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from spark_sched.arrays import Floats, Ints
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
+from spark_sched.predict.tasks.expectation import StageExpectation
+from spark_sched.predict.tasks.pilots import TaskForecast
 
 #: Knots of a distribution of mean task times as bytes, and the spread around the mean.
 HistoryKey: TypeAlias = tuple[bytes, bytes, float]

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from spark_sched.predict.tasks.bayes import surprised
-from spark_sched.predict.tasks.pilots import StageExpectation
+from spark_sched.predict.tasks.expectation import StageExpectation
 
 #: A recurring job: whose, and its name.
 Recurs: TypeAlias = tuple[str | None, str | None]

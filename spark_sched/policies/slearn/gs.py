@@ -18,7 +18,8 @@ from spark_sched.policies.slearn.job_memory import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import FIRST_QUEUE, AdaptedQueues, Queues
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.predict import UNKNOWN, Forecast
-from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
+from spark_sched.predict.tasks.expectation import StageExpectation
+from spark_sched.predict.tasks.pilots import StageTimes, TaskForecast
 from spark_sched.protocol.plan import JobPlan, PilotSet, Plan
 from spark_sched.state import JobView, Snapshot, StageView
 

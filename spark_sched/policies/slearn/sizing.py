@@ -12,7 +12,7 @@ from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.queues import Queues
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.tasks.bayes import Posterior, pilots_needed, posterior
-from spark_sched.predict.tasks.pilots import StageExpectation
+from spark_sched.predict.tasks.expectation import StageExpectation
 
 #: Pilots are enough when the logarithm of the mean has this standard deviation: a tenth more or less.
 SURE = 0.1

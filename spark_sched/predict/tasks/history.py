@@ -13,7 +13,7 @@ from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.histogram import LEAST_S
 from spark_sched.predict.runtimes.points import median_s
 from spark_sched.predict.runtimes.predictor import Prediction, Submission, ThreeSigmaPredict, lesson
-from spark_sched.predict.tasks.pilots import StageExpectation
+from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.times import StageLesson, TaskTimes, TaskTimeStore, log_spread
 from spark_sched.protocol.events import JobStarted, StageStarted
 

@@ -17,12 +17,25 @@ from typing import IO
 from spark_sched import isolated
 from spark_sched.policies.three_sigma.problem import Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution, Solver
+from spark_sched.policies.three_sigma.solvers.by_name import create_solver
+from spark_sched.policies.three_sigma.solvers.lagrangian import Lagrangian
 
 #: Of the time limit: how long the process may take before it is stopped, writing and reading included.
 _PATIENCE = 1.25
 #: Seconds for the process to be there, the first time and after it was stopped.
 _START_S = 30.0
 _LENGTH = 8
+
+
+def create_guarded(name: str) -> Solver:
+    """As `create_solver`, for a loop with a time limit: a late external solver is killed, and the built-in
+    one plans.
+
+    Raises:
+        BadInputError: as `create_solver`.
+    """
+    solver = create_solver(name)
+    return solver if isinstance(solver, Lagrangian) else Guarded(name, spare=Lagrangian())
 
 
 class Guarded:
@@ -135,8 +148,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def answer_questions(name: str) -> None:
     """In the process: make the named solver, report that it is ready, and solve until the parent is gone."""
     import numpy as np
-
-    from spark_sched.policies.three_sigma.solvers import create_solver
 
     # Solvers print where answers go.
     answers = os.fdopen(os.dup(1), "wb")

@@ -14,8 +14,9 @@ from spark_sched.history.store import History
 from spark_sched.planner.log import make_log
 from spark_sched.predict import Forecast
 from spark_sched.predict.runtimes.points import median_s
+from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.history import SubmittedStage, TaskHistory, live_stage
-from spark_sched.predict.tasks.pilots import StageExpectation, TaskTimePredictor
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.predict.tasks.times import TaskTimes
 from spark_sched.protocol.events import JobStarted, StageEnded, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.state import JobSummary

@@ -18,7 +18,8 @@ from spark_sched.policies.eviction.prices import Prices
 from spark_sched.policies.eviction.remaining import remaining_ms
 from spark_sched.policies.eviction.tasks import SlotDemand, Terms, choose
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
+from spark_sched.predict.tasks.expectation import StageExpectation
+from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.protocol.events import (
     Event,
     ExecutorAdded,

@@ -14,7 +14,7 @@ from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
 from spark_sched.predict.tasks.bayes import pilots_needed, posterior
-from spark_sched.predict.tasks.pilots import StageExpectation
+from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.times import Spreads, log_spread
 from tests.normal import normal_posterior
 

@@ -10,9 +10,9 @@ from spark_sched.predict import Forecast
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import median_s
+from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.history import SubmittedStage, TaskHistory
 from spark_sched.predict.tasks.likeness import Likeness
-from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.protocol.events import JobStarted, StageStarted
 
 MINE, OTHER = JobAttributes(user="u", name="mine"), JobAttributes(user="u", name="other")

@@ -12,7 +12,7 @@ from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.sizing import SURE_QUEUE, BayesSizing
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.tasks.bayes import surprised
-from spark_sched.predict.tasks.pilots import StageExpectation
+from spark_sched.predict.tasks.expectation import StageExpectation
 from tests.unit.spark_sched.policies.slearn.world import World
 
 #: 100 tasks of 45 to 55 s: well within the second queue.

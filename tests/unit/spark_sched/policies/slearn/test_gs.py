@@ -15,8 +15,8 @@ from spark_sched.policies import JobPlan
 from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.history import TaskHistory
-from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.protocol.events import (
     Batch,
     ExecutorAdded,
