@@ -213,8 +213,9 @@ def simulated(
         first = {job: next((s.at_ms for s in seen if s.begun), None) for job, seen in planner.seen.items()}
         for row in result.rows():
             if int(row["job"][1:]) >= skip and row["end_ms"] is not None:
+                # A job that came and ended between two plans had no forecast.
                 scores.add(
-                    planner.seen[row["job"]], row["submit_ms"], first[row["job"]], row["end_ms"],
+                    planner.seen.get(row["job"], ()), row["submit_ms"], first.get(row["job"]), row["end_ms"],
                     row["deadline_ms"],
                 )  # fmt: skip
         rows.append({"policy": policy, "load": load, "seed": seed, "most_waiting": planner.most_waiting})

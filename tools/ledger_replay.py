@@ -102,7 +102,8 @@ def applications(lines: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any
             yield found
             found = []
         found.append(line)
-    yield found
+    if found:
+        yield found
 
 
 def main() -> None:
@@ -111,13 +112,17 @@ def main() -> None:
     total, recordings, differences = Counter[str](), 0, 0
     given: list[Path] = parser.parse_args().files
     for path in (each for file in given for each in (sorted(file.iterdir()) if file.is_dir() else [file])):
-        for lines in applications(lines_of(path)):
-            found = replay(lines)
-            total += found.steps
-            recordings += 1
-            if found.difference is not None:
-                differences += 1
-                print(f"{path}: {found.difference}")
+        try:
+            for lines in applications(lines_of(path)):
+                found = replay(lines)
+                total += found.steps
+                recordings += 1
+                if found.difference is not None:
+                    differences += 1
+                    print(f"{path}: {found.difference}")
+        except json.JSONDecodeError as error:  # its driver was killed while it wrote
+            differences += 1
+            print(f"{path} ends within a line: {error}")
     print(f"{recordings} recordings, {total.total()} steps, {differences} with a difference: {dict(total)}")
     raise SystemExit(1 if differences else 0)
 

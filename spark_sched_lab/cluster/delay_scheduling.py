@@ -206,7 +206,7 @@ class DelayScheduling:
 
     def wake_ms(self, slots: Slots, now_ms: int) -> int | None:
         """When to ask the stage again, which refused a slot; None: that is known, or no time is needed."""
-        if slots.open_total <= 0:
+        if slots.open_total <= 0 and not slots.holders:
             return None
         if self._level < len(self._levels) - 1:
             at_ms = max(now_ms + 1, self._reset_ms + self._waits.of(self._levels[self._level]))

@@ -132,6 +132,7 @@ class Launcher:
             while tasks and slots.open_total > 0 and enforcement.planned(stage).may:
                 node = self._choose(stage, tasks, now_ms, within_share=False)
                 if node == NONE:
+                    self._wake_refused(stage, now_ms)
                     break
                 self.launch(stage, tasks.pop(), node)
                 enforcement.launched(stage)
@@ -158,6 +159,12 @@ class Launcher:
             return node
         return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
 
+    def _wake_refused(self, stage: StageRun, now_ms: int) -> None:
+        """Ask the stage again when it may take the slots that it refuses now."""
+        near = stage.places.near
+        if near is not None and (wake_ms := near.wake_ms(self.slots, now_ms)) is not None:
+            self.wake(wake_ms, stage)
+
     def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:
         """Launch as many of the stage's tasks as there are slots for, at most ``most`` of them; of a gang all
         tasks. Returns whether the order has changed."""
@@ -168,12 +175,10 @@ class Launcher:
             return False
         if stage.spec.gang and not fits_whole(stage, slots):
             return False
-        near = places.near
         while pending:
             node = self._choose(stage, pending, now_ms)
             if node == NONE:
-                if near is not None and (wake_ms := near.wake_ms(slots, now_ms)) is not None:
-                    self.wake(wake_ms, stage)
+                self._wake_refused(stage, now_ms)
                 places.refused = places.local is not None
                 return False
             self.launch(stage, pending.pop(), node)

@@ -88,6 +88,11 @@ class Occupancy:
     def any_slot(self, at_ms: int) -> bool:
         return any(begin <= at_ms and (end is None or at_ms < end) for begin, end in self._spans_ms)
 
+    def full_before(self, at_ms: int) -> bool:
+        """Whether no slot was free just before."""
+        index = int(np.searchsorted(self._times_ms, at_ms, side="left")) - 1
+        return index < 0 or bool(self._free[index] <= 0)
+
     def free_since_ms(self, at_ms: int) -> int:
         """Since when, without a break, a slot had been free just before ``at_ms``; ``at_ms`` if none was."""
         index = int(np.searchsorted(self._times_ms, at_ms, side="left")) - 1

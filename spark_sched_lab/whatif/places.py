@@ -114,14 +114,8 @@ class Places:
         }
         self._all = frozenset(self._host)
         self._stages = sorted(stages, key=lambda stage: stage.submit_ms)
-        self._busy = {
-            host: Occupancy(
-                (a for stage in self._stages for a in stage.attempts if a.executor in names),
-                [machine for machine in executors if machine.machine in names],
-                0.0,
-            )
-            for host, names in self._on.items()
-        }
+        self._busy = self._occupancies(executors)
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
         self._writers = self._hosts_of_outputs()
         self._blocks: dict[_Block, _Blocks] = defaultdict(_Blocks)
         self._found: dict[int, TaskPlaces] = {}
@@ -143,10 +137,11 @@ class Places:
     def of(self, stage: Stage, executors: frozenset[str]) -> TaskPlaces:
         """The preferences of a stage's tasks, as far as they are among these executors."""
         found = self._found[id(stage)]
+        among = {names: names & executors for names in {*found.cached, *found.near}}
         return replace(
             found,
-            cached=tuple(names & executors for names in found.cached),
-            near=tuple(names & executors for names in found.near),
+            cached=tuple(among[names] for names in found.cached),
+            near=tuple(among[names] for names in found.near),
         )
 
     def tied(self, stage: Stage) -> frozenset[int]:
@@ -185,8 +180,11 @@ class Places:
         """The executors that cache the input of the task, and those of the hosts that it prefers."""
         at = self._cached_on(stage, attempt)
         if at:
-            return at, frozenset().union(*(self._on[self._host[executor]] for executor in at))
-        return at, self._near(stage, attempt)
+            near = frozenset().union(*(self._on[self._host[executor]] for executor in at))
+        else:
+            near = self._near(stage, attempt)
+        # Many tasks have equal sets: one of each is kept.
+        return self._sets.setdefault(at, at), self._sets.setdefault(near, near)
 
     def _cached_on(self, stage: Stage, attempt: RecordedAttempt) -> frozenset[str]:
         read = stage.record.input
@@ -211,6 +209,16 @@ class Places:
 
     # ---- hosts ----
 
+    def _occupancies(self, executors: Sequence[Machine]) -> dict[str, Occupancy]:
+        attempts: dict[str, list[RecordedAttempt]] = defaultdict(list)
+        machines: dict[str, list[Machine]] = defaultdict(list)
+        for machine in executors:
+            machines[self._host[machine.machine]].append(machine)
+        for stage in self._stages:
+            for attempt in stage.attempts:
+                attempts[self._host[attempt.executor]].append(attempt)
+        return {host: Occupancy(attempts[host], machines[host], 0.0) for host in self._on}
+
     def _hosts_of_outputs(self) -> dict[int, Counter[str]]:
         """By number of a stage, how many of its tasks ended last on which host."""
         found: dict[int, Counter[str]] = {}
@@ -231,7 +239,7 @@ class Places:
             hosts = set()
         else:
             at_ms = attempt.start_ms
-            busy = {h for h in self._on if h != host and self._busy[h].free_since_ms(at_ms) == at_ms}
+            busy = {h for h in self._on if h != host and self._busy[h].full_before(at_ms)}
             hosts = busy & self._near_hosts(stage) or busy
         return frozenset().union(*(self._on[each] for each in hosts))
 

@@ -49,7 +49,8 @@ def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_
         return np.repeat(np.array(list(values), np.int64), counts)
 
     # 2. Columns of attempts.
-    executors = list(snapshot.executors)
+    # Tasks still run on executors that leave and have no slots any more.
+    executors = list(dict.fromkeys([*snapshot.executors, *(task.executor for task in tasks)]))
     executor_at = {executor: at for at, executor in enumerate(executors)}
     launched_ms = np.array([task.launched_ms for task in tasks], np.int64)
     elapsed_ms = np.maximum(0, now_ms - launched_ms).astype(np.float64)
@@ -74,7 +75,9 @@ def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_
         attempts,
         launched_ms,
         np.array([task.evictions for task in tasks], np.int64),
-        each(stage.restartable for _, _, stage in stages).astype(np.bool_),
+        # Their slots are no use to others.
+        each(stage.restartable for _, _, stage in stages).astype(np.bool_)
+        & (executor < len(snapshot.executors)),
     )
 
 

@@ -351,7 +351,12 @@ class SparkApplication:
             **placed,
         )
         partition = info.get("Partition ID", -1)
-        if run.input is not None and isinstance(partition, int) and partition >= 0:
+        if (
+            run.input is not None
+            and isinstance(partition, int)
+            and partition >= 0
+            and (partition != index or not run.input.whole)
+        ):
             run.input.partitions[index] = partition
         self._cache.task_ended(event.get("Task Metrics"), placed["host"])
 

@@ -21,7 +21,7 @@ class SparkCache:
 
     def __init__(self) -> None:
         self._told = False
-        self._on: dict[tuple[int, int], set[str]] = {}
+        self._on: dict[int, dict[int, set[str]]] = {}
 
     def stage(self, info: Mapping[str, Any]) -> StageInput | None:
         """What a stage reads whose submission has this description; None if it says nothing of that."""
@@ -32,13 +32,13 @@ class SparkCache:
         inner = {int(parent) for rdd in rdds.values() for parent in rdd.get("Parent IDs") or ()}
         last = next((number for number in rdds if number not in inner), next(iter(rdds)))
         partitions = int(rdds[last].get("Number of Partitions", 0))
-        order: list[int] = []
+        order: dict[int, None] = {}
         stack = [last]
         while stack:
             number = stack.pop()
             if number in order or number not in rdds:
                 continue
-            order.append(number)
+            order[number] = None
             stack += [int(parent) for parent in reversed(rdds[number].get("Parent IDs") or ())]
         cached = tuple(
             number
@@ -52,11 +52,13 @@ class SparkCache:
         return StageInput(cached, shuffles_of, whole=whole, blocks=blocks)
 
     def _blocks(self, cached: tuple[int, ...], partitions: int) -> dict[int, frozenset[str]]:
-        found = {}
-        for partition in range(partitions):
-            at = next((on for rdd in cached if (on := self._on.get((rdd, partition)))), None)
-            if at:
-                found[partition] = frozenset(at)
+        found: dict[int, frozenset[str]] = {}
+        alike: dict[frozenset[str], frozenset[str]] = {}
+        for rdd in reversed(cached):
+            for partition, on in self._on.get(rdd, {}).items():
+                if on and partition < partitions:
+                    at = frozenset(on)
+                    found[partition] = alike.setdefault(at, at)
         return found
 
     def updated(self, event: Mapping[str, Any], prefix: str) -> None:
@@ -71,20 +73,19 @@ class SparkCache:
             self._update(str(block["Block ID"]), block["Status"].get("Storage Level") or {}, executor)
 
     def unpersisted(self, event: Mapping[str, Any]) -> None:
-        rdd = int(event["RDD ID"])
-        for key in [key for key in self._on if key[0] == rdd]:
-            del self._on[key]
+        self._on.pop(int(event["RDD ID"]), None)
 
     def executor_removed(self, executor: str) -> None:
-        for on in self._on.values():
-            on.discard(executor)
+        for partitions in self._on.values():
+            for on in partitions.values():
+                on.discard(executor)
 
     def _update(self, block: str, level: Mapping[str, Any], executor: str) -> None:
         found = _BLOCK.fullmatch(block)
         if found is None:
             return
         self._told = True
-        on = self._on.setdefault((int(found[1]), int(found[2])), set())
+        on = self._on.setdefault(int(found[1]), {}).setdefault(int(found[2]), set())
         if any(level.get(place) for place in _STORED):
             on.add(executor)
         else:

@@ -29,7 +29,7 @@ from spark_sched.protocol.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 from tests.unit.spark_sched.policies.eviction_world import World, siblings
 
 
@@ -434,3 +434,12 @@ def test_a_decision_that_runs_out_of_time_evicts_fewer_and_says_so() -> None:
         )
     )
     assert plans[1].again_ms is not None, "the next plan looks for the others"
+
+
+def test_tasks_on_an_executor_that_leaves_are_no_victims_and_stop_no_plan() -> None:
+    leaving = ClusterSpec((NodeSpec("a", 1), NodeSpec("b", 1, until_ms=500)))
+    low = JobSpec("low", 0, (StageSpec([3_000] * 2),), priority=0)
+    high = JobSpec("high", 1_000, (StageSpec([1_000]),), priority=5)
+    found = simulate(leaving, [low, high], "priority-evictions", check=True)
+    end_ms = dict(zip(found.jobs["job"], found.jobs["end_ms"], strict=True))
+    assert end_ms["high"] < end_ms["low"]

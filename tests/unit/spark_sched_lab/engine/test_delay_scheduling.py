@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from spark_sched.config import validate
 from spark_sched.errors import BadInputError
+from spark_sched.policies import ChangesWith, Plan, PolicySettings, create
+from spark_sched.state import Snapshot
 from spark_sched_lab.simulator import (
     ClusterSpec,
     Delay,
@@ -123,3 +129,57 @@ def test_tasks_whose_places_are_gone_wait_for_nothing() -> None:
 def test_wrong_places_are_refused(stage: StageSpec, what: str) -> None:
     with pytest.raises(BadInputError, match=what):
         simulate(ABC, [JobSpec("j", 0, (stage,))])
+
+
+class Defers:
+    """FIFO that defers the job ``late`` and plans every half second."""
+
+    name = "defers"
+
+    def __init__(self) -> None:
+        self._fifo = create("fifo", PolicySettings.from_config(validate({})))
+        self.capabilities = replace(self._fifo.capabilities, changes_with=ChangesWith.TASKS)
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Any, now_ms: int, rng: Any, memory: Any
+    ) -> tuple[Plan, Any]:
+        plan, memory = self._fifo.decide(snapshot, forecasts, now_ms, rng, memory)
+        jobs = tuple(replace(job, deferred=True) if job.job == "late" else job for job in plan.jobs)
+        return replace(plan, jobs=jobs, again_ms=now_ms + 500 if now_ms < 200_000 else None), memory
+
+
+def waits_on_b(revive_ms: int) -> LocalityWaits:
+    return LocalityWaits(3_000, 3_000, 3_000, restarts_at_launch=False, revive_ms=revive_ms)
+
+
+def test_a_slot_that_a_deferred_job_refused_is_offered_to_it_again() -> None:
+    busy = JobSpec("busy", 0, (StageSpec([100_000], seen_on=["a"]),))
+    late = JobSpec("late", 10, (StageSpec([1_000], near=[A], delay=Delay(waits_on_b(1_000))),))
+    found = simulate(ClusterSpec((NodeSpec("a", 1), NodeSpec("b", 1))), [busy, late], Defers())
+    launched_ms = dict(zip(found.jobs["job"], found.jobs["first_launch_ms"], strict=True))
+    assert 3_010 <= launched_ms["late"] <= 5_000
+
+
+@pytest.mark.parametrize("revive_ms", [0, 1_000])
+def test_after_its_wait_a_stage_takes_a_held_slot_that_it_may_have(revive_ms: int) -> None:
+    holder = JobSpec(
+        "holder",
+        0,
+        (StageSpec([1_000], seen_on=["b"]), StageSpec([1_000], parents=(0,), delay_ms=60_000)),
+        priority=1,
+        marked=True,
+        isolation=1.0,
+    )
+    busy = JobSpec("busy", 0, (StageSpec([200_000], seen_on=["a"]),), priority=9)
+    higher = JobSpec(
+        "higher", 2_000, (StageSpec([1_000], near=[A], delay=Delay(waits_on_b(revive_ms))),), priority=5
+    )
+    found = simulate(
+        ClusterSpec((NodeSpec("a", 1), NodeSpec("b", 1))),
+        [holder, busy, higher],
+        "reservation",
+        settings={"spark.sched.reservation.maxHold": "300s", "spark.sched.reservation.gap": "120s"},
+        check=True,
+    )
+    launched_ms = dict(zip(found.jobs["job"], found.jobs["first_launch_ms"], strict=True))
+    assert 5_000 <= launched_ms["higher"] <= 8_000
