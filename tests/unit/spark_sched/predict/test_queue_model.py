@@ -148,3 +148,22 @@ def test_a_thousand_jobs_take_a_bounded_number_of_steps(monkeypatch: pytest.Monk
     assert seen == [FRONT_JOBS]
     assert np.isfinite(played.end_ms).all()
     assert (np.diff(played.start_ms[0]) >= -1e-6).all()
+
+
+@pytest.mark.parametrize(("shared", "endless"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("ratio", "error"), [(1e2, 0.15), (1e4, 0.2), (1e6, 0.4)])
+def test_jobs_of_very_different_sizes_all_end_in_the_steps_there_are(
+    ratio: float, error: float, shared: bool, endless: bool
+):
+    size = np.geomspace(1e3, 1e3 * ratio, 120)
+    work, width = [[each / 4] * 4 for each in size], [[16]] * 120
+    more: dict[str, Any] = {}
+    if endless:
+        # On four slots more a task of unknown length runs.
+        work, width = [[np.inf], *work], [[4], *width]
+        more = {"busy_slots": [4] + [0] * 120, "busy_ms": [[np.inf] + [0] * 120]}
+    width = [each * len(of) for each, of in zip(width, work, strict=True)]
+    played = play(queue(20 if endless else 16, work, width, shared=shared, **more)).end_ms[0, -120:]
+    ends = np.array([np.minimum(size, each).sum() / 16 for each in size]) if shared else np.cumsum(size) / 16
+    assert np.isfinite(played).all()
+    assert played == pytest.approx(ends, rel=error)
