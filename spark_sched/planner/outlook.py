@@ -154,7 +154,8 @@ class Outlook:
         found: dict[str, JobForecast] = {
             each.view.job: QueuedBehind(at)
             for at, each in enumerate(entries)
-            if at > 0 and each.begun_ms is None
+            # A job deferred without a start waits for the plan, whatever is known about those before it.
+            if at > 0 and each.begun_ms is None and not (each.plan.deferred and each.plan.start_ms is None)
         }
         if not numbers.size:
             return found

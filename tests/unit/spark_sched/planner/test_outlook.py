@@ -195,6 +195,19 @@ def test_behind_a_job_of_which_nothing_is_known_there_is_no_number():
     assert [found[f"j{n}"] for n in (1, 2, 3)] == [QueuedBehind(1), QueuedBehind(2), QueuedBehind(3)]
 
 
+def test_a_job_that_the_plan_defers_without_a_start_is_behind_nobody():
+    """All is known about it and those before it; only the plan has no start for it."""
+    seen, known, planned = queue(*[KNOWN["j"]] * 3)
+    deferred = replace(planned.jobs[1], deferred=True)
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    found = outlook.ends(
+        seen, known, replace(planned, jobs=(planned.jobs[0], deferred, planned.jobs[2])), 1_000
+    )
+    assert "j1" not in found
+    assert isinstance(found["j2"], EndQuantiles)
+
+
 def test_an_unknown_job_that_leaves_slots_leaves_numbers():
     """It takes one of the four slots for as long as anybody knows, and the other job the rest."""
     seen, known, planned = queue(Forecast(), KNOWN["j"])
