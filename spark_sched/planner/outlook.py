@@ -19,7 +19,8 @@ _EVERY_MS = 1_000.0
 _MOST_JOBS = 1_000
 #: A computation that takes longer comes less often: computations take a fiftieth of the time.
 _PAUSES = 50.0
-#: A job that is older than this when first seen is no newcomer. Plans may be more than a second apart.
+#: A job that is older than this when first seen, and than the computation before, is no newcomer: it may be
+#: older than this planner. Younger ones always are: their events may have come late.
 _NEW_MS = 5 * _EVERY_MS
 #: Share of the samples in which a job must end for its end to be a number.
 _ENOUGH = 0.95
@@ -56,6 +57,7 @@ class Outlook:
         self._later = LaterArrivals()
         self._begun_ms: dict[str, int] = {}
         self._arrived: Collection[str] = frozenset()
+        self._before_ms: int | None = None
         self._again_at_ms = -float("inf")
         self._last: Mapping[str, JobForecast] = {}
 
@@ -68,6 +70,7 @@ class Outlook:
         """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
         self._arrived = frozenset()
+        self._before_ms = None
         self._again_at_ms = -float("inf")
         for correction in filter(None, (self._ends, self._starts)):
             correction.clear()
@@ -99,7 +102,7 @@ class Outlook:
         began_ms = self._clock_ms()
         if began_ms >= self._again_at_ms:
             self._last = self._forecasts(snapshot, known, plan, now_ms)
-            self._arrived = frozenset(snapshot.jobs)
+            self._arrived, self._before_ms = frozenset(snapshot.jobs), now_ms
             self._again_at_ms = began_ms + max(_EVERY_MS, _PAUSES * (self._clock_ms() - began_ms))
         return self._last
 
@@ -146,8 +149,8 @@ class Outlook:
         if not entries:
             return {}
         start_s, end_s = self._played(entries, snapshot, plan, now_ms)
-        for each in entries:
-            if each.view.job not in self._arrived and now_ms - each.view.started_ms <= _NEW_MS:
+        for each in sorted(entries, key=lambda each: each.view.started_ms):
+            if self._is_new(each.view, now_ms):
                 self._later.arrive(each.view.started_ms, each.plan.priority, each.rest.slot_ms)
         # 2. Who has a number: those that end in nearly all samples.
         numbers = np.flatnonzero(np.isfinite(end_s).mean(axis=0) >= _ENOUGH)
@@ -178,6 +181,13 @@ class Outlook:
             found[entries[at].view.job] = EndQuantiles(low, middle, high, chances.get(at), begins)
         return found
 
+    def _is_new(self, view: JobView, now_ms: int) -> bool:
+        """Whether it arrived since the last computation."""
+        since_ms = now_ms - _NEW_MS
+        if self._before_ms is not None:
+            since_ms = min(since_ms, self._before_ms)
+        return view.job not in self._arrived and view.started_ms >= since_ms
+
     def _situations(
         self, entries: Sequence[Entry], snapshot: Snapshot, now_ms: int
     ) -> list[tuple[Situation, Situation | None]]:
@@ -191,7 +201,7 @@ class Outlook:
             crowd = waiting / max(1, snapshot.slots)
             situation = Situation(begun_ms is not None, first, crowd, age, priority=view.marks.priority)
             arrival = None
-            if view.job not in self._arrived and now_ms - view.started_ms <= _NEW_MS:
+            if self._is_new(view, now_ms):
                 # Older ones are older than this planner or its last reset: such jobs are mostly long ones.
                 arrival = _arrival(each, first, waiting - _open_tasks(view), snapshot)
             found.append((situation, arrival))

@@ -240,3 +240,27 @@ def test_work_of_higher_priority_that_keeps_coming_delays_those_behind():
     outlook._again_at_ms = 0.0
     after = outlook.ends(seen, known, planned, 101_000)["j0"]
     assert after.p50_ms - 101_000 == pytest.approx(2.0 * (before.p50_ms - 1_000), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "started_ms", "now_ms", "counts"),
+    # In the pause; an event that came late; older than both.
+    [(10_000, 12_000, 40_000, True), (10_000, 9_500, 12_000, True), (10_000, 4_000, 40_000, False)],
+)
+@pytest.mark.parametrize("cleared", [False, True])
+def test_jobs_that_arrive_in_a_long_pause_are_newcomers(
+    before_ms: int, started_ms: int, now_ms: int, counts: bool, cleared: bool
+):
+    clock = Clock()
+    outlook = Outlook(clock)
+    seen, known, planned = queue(*[KNOWN["j"]] * 2, running=0)
+    old = cluster(replace(seen.jobs["j0"], started_ms=-90_000))
+    outlook.ends(old, known, planned, before_ms)
+    clock.now_ms = 30_000.0
+    if cleared:
+        # Then only what is young counts: events report all active jobs again.
+        outlook.clear()
+    both = cluster(*old.jobs.values(), replace(seen.jobs["j1"], started_ms=started_ms))
+    outlook.ends(both, known, planned, now_ms)
+    young = now_ms - started_ms <= 5_000
+    assert len(outlook._later._seen) == (young if cleared else counts)
