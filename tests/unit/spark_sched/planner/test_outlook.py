@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_sched.planner.outlook import Outlook
+from spark_sched.planner.queue import LaterArrivals
 from spark_sched.policies import EndQuantiles, JobPlan, Plan, QueuedBehind
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.protocol.plan import PoolShare
@@ -264,3 +265,21 @@ def test_jobs_that_arrive_in_a_long_pause_are_newcomers(
     outlook.ends(both, known, planned, now_ms)
     young = now_ms - started_ms <= 5_000
     assert len(outlook._later._seen) == (young if cleared else counts)
+
+
+@pytest.mark.parametrize("per_s", [1, 40, 100, 1_000])
+def test_later_arrivals_have_a_rate_however_many_there_are(per_s: int):
+    """100 slot-ms each."""
+    later = LaterArrivals()
+    later.rates(0)
+    for number in range(60 * per_s):
+        later.arrive(1_000 * number // per_s, 7, 100.0)
+    assert later.rates(60_000)[7] == pytest.approx(0.1 * per_s, rel=0.02)
+
+
+def test_many_arrivals_just_after_the_start_have_no_rate_yet():
+    later = LaterArrivals()
+    later.rates(0)
+    for number in range(2_000):
+        later.arrive(number, 7, 100.0)
+    assert later.rates(19_999) == {}
