@@ -287,13 +287,17 @@ def _in_order(wanted: Floats, there_is: Floats) -> Floats:
 def filled(wanted: Floats, there_is: Floats, weight: Floats) -> Floats:
     """Max-min fair parts: nobody gets more than ``wanted``, shape (S, G), and what some do not want goes to
     the others by their weights, shape (G,). ``there_is`` has shape (S,)."""
-    # The level is the part of a weight of 1. It rises to the right one from below.
-    level = there_is / max(_NOTHING, float(weight.sum()))
+    # Only ratios of weights count, and they may be small.
+    weight = weight / max(weight.max(initial=0.0), np.finfo(float).tiny)
+    # The level is the part of the largest weight. It rises to the right one from below.
+    level = there_is / max(1.0, float(weight.sum()))
     for _ in range(_FILLINGS):
         content = wanted <= level[:, None] * weight
         taken = np.where(content, wanted, 0.0).sum(axis=1)
-        hungry = weight.sum() - content @ weight
-        risen = np.where(hungry > _NOTHING, (there_is - taken) / np.maximum(hungry, _NOTHING), np.inf)
+        # Not as a difference, whose error may be larger than a weight.
+        hungry = np.where(content, 0.0, weight).sum(axis=1)
+        risen = np.full_like(level, np.inf)
+        np.divide(there_is - taken, hungry, out=risen, where=hungry > 0.0)
         if (risen <= level * (1.0 + 1e-12)).all():
             break
         level = np.maximum(level, risen)

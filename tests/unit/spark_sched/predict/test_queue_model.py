@@ -136,6 +136,22 @@ def test_parts_are_fair(wanted: list[float], there_is: float):
         assert parts[0][hungry].min() >= parts.max() - 1e-6 * max(1.0, parts.max())
 
 
+@pytest.mark.parametrize(
+    ("wanted", "weight", "parts"),
+    [
+        ([4, 16], [1e-9, 1e-9], [4, 4]),
+        ([4, 16], [3e-12, 1e-12], [4, 4]),
+        ([4, 16], [1, 1e-10], [4, 4]),
+        ([16, 16], [1, 1e-10], [8, 0]),
+        ([16, 16], [3e9, 1e9], [6, 2]),
+        ([16, 4, 16], [1e-300, 1e-310, 1e-300], [4, 0, 4]),
+    ],
+)
+def test_parts_go_by_the_ratio_of_weights(wanted: list[float], weight: list[float], parts: list[float]):
+    found = filled(np.array([wanted], dtype=float), np.array([8.0]), np.array(weight, dtype=float))
+    assert found[0] == pytest.approx(parts, abs=1e-6)
+
+
 def test_a_thousand_jobs_take_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch):
     from spark_sched.predict import drained
 
