@@ -43,11 +43,13 @@ class Admission:
     """The planner's forecast for the job in question. Times are in seconds from the question on.
 
     Attributes:
-        probability: probability of meeting the deadline; None if no deadline was given, or without history.
+        probability: probability of meeting the deadline; None if no deadline was given, without history, or
+            (if the policy plans no starts) behind more than a thousand jobs.
         start_s: when the job would start; None: not within the plan-ahead window, or the policy plans no
             starts (only ``3sigma`` and its variants plan them).
         earliest_deadline_s: the earliest deadline that the job meets with probability ``confidence``; None if
-            no start in the window meets any deadline with that probability, or without history.
+            no start in the window meets any deadline with that probability, without history, or (if the
+            policy plans no starts) behind more than a thousand jobs.
         confidence: 0.95.
         runtime_s: median and 95 % quantile of the runtime; None while no job has ended.
         runtime_source: the history behind the runtime, or ``no history``.

@@ -164,11 +164,11 @@ class _Question:
         that start.
         """
         case = self.case(None)
-        at_once = self._end(case.snapshot, case.plan, 0.0)
+        starts_s = self.starts_s
+        at_once = case.end if starts_s is None else self._end(case.snapshot, case.plan, 0.0)
         if at_once is None:
             return None
         longest_s = float(at_once.quantile(CONFIDENCE))
-        starts_s = self.starts_s
         if starts_s is None:
             return longest_s
         # In whole ms, and never below the quantile.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -116,10 +117,13 @@ class Outlook:
         given: RuntimeDistribution | None = None,
     ) -> RuntimeDistribution | None:
         """Seconds from now to the end of a job that arrives now and is in the snapshot and the plan; None:
-        unknown. ``given``: uncorrected seconds, of a policy that plans starts."""
-        entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, len(plan.jobs))
-        at = next(at for at, each in enumerate(entries) if each.view.job == job)
+        unknown, or behind more jobs than are played. ``given``: uncorrected seconds, of a policy that plans
+        starts."""
         if given is None:
+            entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, _MOST_JOBS)
+            at = next((at for at, each in enumerate(entries) if each.view.job == job), None)
+            if at is None:
+                return None
             samples_s = self._played(entries, snapshot, plan, now_ms)[1][:, at]
             if np.isfinite(samples_s).mean() < _ENOUGH:
                 return None
@@ -129,9 +133,10 @@ class Outlook:
             given = RuntimeDistribution.trusted(ascending, levels)
         if self._ends is None:
             return given
-        first = all(each.begun_ms is not None for each in entries[:at])
-        waiting = _waiting(snapshot) - _open_tasks(snapshot.jobs[job])
-        situation = _arrival(entries[at], first, waiting, snapshot)
+        before = takewhile(lambda other: other != job, (each.job for each in plan.jobs))
+        first = all(other in self._begun_ms for other in before if other in snapshot.jobs)
+        view = snapshot.jobs[job]
+        situation = _arrival(view, first, _waiting(snapshot) - _open_tasks(view), snapshot)
         return self._ends.corrected(situation, given, now_ms)
 
     def _played(
@@ -203,7 +208,7 @@ class Outlook:
             arrival = None
             if self._is_new(view, now_ms):
                 # Older ones are older than this planner or its last reset: such jobs are mostly long ones.
-                arrival = _arrival(each, first, waiting - _open_tasks(view), snapshot)
+                arrival = _arrival(view, first, waiting - _open_tasks(view), snapshot)
             found.append((situation, arrival))
             first = first and begun_ms is not None
         return found
@@ -266,9 +271,9 @@ def _finite(samples_s: Floats) -> Floats:
     return np.where(finite, samples_s, 2.0 * last)
 
 
-def _arrival(entry: Entry, first: bool, waiting: int, snapshot: Snapshot) -> Situation:
+def _arrival(view: JobView, first: bool, waiting: int, snapshot: Snapshot) -> Situation:
     crowd = waiting / max(1, snapshot.slots)
-    return Situation(False, first, crowd, 0.0, arrives=True, priority=entry.view.marks.priority)
+    return Situation(False, first, crowd, 0.0, arrives=True, priority=view.marks.priority)
 
 
 def _waiting(snapshot: Snapshot) -> int:
