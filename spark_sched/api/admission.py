@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+#: Spark numbers the tasks of a stage with 32 bits.
+_MOST_TASKS = 2**31 - 1
+
 
 class PlannerSilentError(RuntimeError):
     """The planner did not answer in time: it is starting, busy or switched off."""
@@ -149,8 +152,8 @@ def admission(
 
 
 def _check(name: str, tasks: int, priority: int, timeout_s: float) -> None:
-    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
-        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1")
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or not 1 <= tasks <= _MOST_TASKS:
+        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1 to {_MOST_TASKS}")
     if not isinstance(name, str) or not name.strip():
         raise BadInputError(f"name is {name!r} but must be text that is not empty")
     if isinstance(priority, bool) or not isinstance(priority, int):

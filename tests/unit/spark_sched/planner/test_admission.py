@@ -237,6 +237,8 @@ def test_what_is_wrong_with_a_question_is_said_in_a_sentence() -> None:
     assert Asked.from_text(json.dumps(good)).name == "a"
     for wrong, sentence in (
         ({"tasks": 0}, "tasks is 0 but must be a whole number from 1"),
+        ({"tasks": 2**31}, "tasks is 2147483648 but must be a whole number from 1 to 2147483647"),
+        ({"tasks": float("inf")}, "cannot be read"),
         ({"deadline_ms": -5}, "deadline is -5 ms from now but must lie in the future"),
         ({"tasks": "many"}, "cannot be read"),
     ):
@@ -282,6 +284,7 @@ class Context:
         ({"deadline": -5}, "deadline is -5 but must be a time from now above 0"),
         ({"deadline": timedelta(hours=-1)}, "must be a time from now above 0"),
         ({"tasks": 0}, "tasks is 0 but must be a whole number from 1"),
+        ({"tasks": 10**17}, f"tasks is {10**17} but must be a whole number from 1 to 2147483647"),
         ({"tasks": 2.5}, "tasks is 2.5 but must be a whole number from 1"),
         ({"name": " "}, "name is ' ' but must be text that is not empty"),
         ({"priority": "high"}, "priority is 'high' but must be a whole number"),
