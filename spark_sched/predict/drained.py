@@ -24,7 +24,7 @@ _LEAST_SHARE = 0.05
 def play_many(queue: Queue) -> Played:
     """As `play`, in a time that grows little with the number of jobs."""
     jobs = queue.release_ms.size
-    if queue.release_ms.any():
+    if queue.release_ms.any() or queue.slots <= 0.0:
         return play(queue)
     if queue.weight.size == jobs and jobs > _SHARING_JOBS:
         return _sharing(queue)
@@ -61,8 +61,10 @@ def _in_order(queue: Queue) -> Played:
     near = np.zeros_like(endless)
     near[FRONT_JOBS - FRONT_JOBS // 4 : FRONT_JOBS] = True
     near = near & ~endless
-    with np.errstate(invalid="ignore"):
-        late = np.mean(played.start_ms[:, near[:FRONT_JOBS]] - before[:, near], axis=1, keepdims=True)
+    late = np.zeros((len(before), 1))
+    if near.any():
+        with np.errstate(invalid="ignore"):
+            late = np.mean(played.start_ms[:, near[:FRONT_JOBS]] - before[:, near], axis=1, keepdims=True)
         late = np.where(np.isfinite(late), late, np.inf)
     behind = slice(FRONT_JOBS, None)
     start = np.maximum(0.0, before[:, behind] + late)

@@ -98,6 +98,21 @@ def test_long_queues_end_as_short_ones_do(shared: bool):
     assert played.end_ms[0] == pytest.approx(ends, rel=0.05, abs=30.0)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("slots", [0.0, 1_000.0])
+@pytest.mark.parametrize("shared", [False, True])
+def test_behind_endless_jobs_at_the_end_of_the_front_others_end_if_there_are_slots(
+    slots: float, shared: bool
+):
+    jobs, near = 2 * FRONT_JOBS, range(FRONT_JOBS // 2, FRONT_JOBS)
+    work = [[np.inf if at in near else 4_000.0] for at in range(jobs)]
+    played = play_many(queue(slots, work, [[1]] * jobs, shared=shared))
+    ends = [at for at in range(jobs) if slots and at not in near]
+    assert np.flatnonzero(np.isfinite(played.end_ms[0])).tolist() == ends
+    # Behind the front a start is not before the work before it is done on all slots.
+    assert played.end_ms[0, ends] == pytest.approx(4_000.0, rel=0.25)
+
+
 works = st.lists(st.lists(st.floats(1.0, 1e5), min_size=1, max_size=4), min_size=1, max_size=12)
 
 
