@@ -171,7 +171,8 @@ class Outlook:
         # 3. Correct them by the errors of such forecasts.
         ends = _Rows(numbers.tolist(), np.sort(_finite(end_s[:, numbers].T), axis=1))
         quantiles, chances = self._corrected(self._ends, ends, entries, situations, now_ms)
-        waiting = [at for at in ends.at if entries[at].begun_ms is None]
+        has_start = np.isfinite(start_s).mean(axis=0) >= _ENOUGH
+        waiting = [at for at in ends.at if entries[at].begun_ms is None and has_start[at]]
         starts = _Rows(waiting, np.sort(np.maximum(_LEAST_S, _finite(start_s[:, waiting].T)), axis=1))
         start_quantiles, _ = self._corrected(self._starts, starts, entries, situations, now_ms)
         # 4. In words for people. A job does not end before it starts.

@@ -231,6 +231,16 @@ def test_jobs_in_pools_of_their_own_share():
         assert found[job].p50_ms == pytest.approx(1_000 + 28_000, rel=0.1)
 
 
+@pytest.mark.parametrize(("jobs", "start"), [(4, True), (5, False), (60, False)])
+def test_a_job_in_a_pool_of_its_own_has_a_start_if_its_part_is_a_slot(jobs: int, start: bool):
+    """Of four slots in all."""
+    seen, known, planned = queue(*[KNOWN["j"]] * jobs, running=0)
+    pools = tuple(replace(each, pool=PoolShare(each.job)) for each in planned.jobs)
+    found = Outlook(Clock()).ends(seen, known, replace(planned, jobs=pools), 1_000)
+    assert all(isinstance(each, EndQuantiles) for each in found.values())
+    assert [each.start_ms is not None for each in found.values()] == [start] * jobs
+
+
 def test_work_of_higher_priority_that_keeps_coming_delays_those_behind():
     seen, known, planned = queue(KNOWN["j"], running=0)
     outlook = Outlook(Clock())
