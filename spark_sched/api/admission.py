@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+#: Spark numbers the tasks of a stage with 32 bits.
+_MOST_TASKS = 2**31 - 1
+
 
 class PlannerSilentError(RuntimeError):
     """The planner did not answer in time: it is starting, busy or switched off."""
@@ -43,11 +46,13 @@ class Admission:
     """The planner's forecast for the job in question. Times are in seconds from the question on.
 
     Attributes:
-        probability: probability of meeting the deadline; None if no deadline was given, or without history.
+        probability: probability of meeting the deadline; None if no deadline was given, without history, or
+            (if the policy plans no starts) behind more than a thousand jobs.
         start_s: when the job would start; None: not within the plan-ahead window, or the policy plans no
             starts (only ``3sigma`` and its variants plan them).
         earliest_deadline_s: the earliest deadline that the job meets with probability ``confidence``; None if
-            no start in the window meets any deadline with that probability, or without history.
+            no start in the window meets any deadline with that probability, without history, or (if the
+            policy plans no starts) behind more than a thousand jobs.
         confidence: 0.95.
         runtime_s: median and 95 % quantile of the runtime; None while no job has ended.
         runtime_source: the history behind the runtime, or ``no history``.
@@ -147,8 +152,8 @@ def admission(
 
 
 def _check(name: str, tasks: int, priority: int, timeout_s: float) -> None:
-    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
-        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1")
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or not 1 <= tasks <= _MOST_TASKS:
+        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1 to {_MOST_TASKS}")
     if not isinstance(name, str) or not name.strip():
         raise BadInputError(f"name is {name!r} but must be text that is not empty")
     if isinstance(priority, bool) or not isinstance(priority, int):

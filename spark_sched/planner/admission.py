@@ -26,6 +26,8 @@ from spark_sched.state import DurationSummary, JobMarks, JobView, Snapshot, Stag
 
 #: The probability from which on a deadline counts as one that would be met.
 CONFIDENCE = 0.95
+#: Spark numbers the tasks of a stage with 32 bits.
+_MOST_TASKS = 2**31 - 1
 _KEY = "asked"
 
 
@@ -54,10 +56,10 @@ class Asked:
                 raw["class"],
                 int(raw["priority"]),
             )
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
             raise BadInputError(f"the question {text[:200]!r} cannot be read: {error}") from None
-        if asked.tasks < 1:
-            raise BadInputError(f"tasks is {asked.tasks} but must be a whole number from 1")
+        if not 1 <= asked.tasks <= _MOST_TASKS:
+            raise BadInputError(f"tasks is {asked.tasks} but must be a whole number from 1 to {_MOST_TASKS}")
         if asked.deadline_ms is not None and asked.deadline_ms < 1:
             raise BadInputError(f"deadline is {asked.deadline_ms} ms from now but must lie in the future")
         return asked
@@ -164,11 +166,11 @@ class _Question:
         that start.
         """
         case = self.case(None)
-        at_once = self._end(case.snapshot, case.plan, 0.0)
+        starts_s = self.starts_s
+        at_once = case.end if starts_s is None else self._end(case.snapshot, case.plan, 0.0)
         if at_once is None:
             return None
         longest_s = float(at_once.quantile(CONFIDENCE))
-        starts_s = self.starts_s
         if starts_s is None:
             return longest_s
         # In whole ms, and never below the quantile.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -19,7 +20,8 @@ _EVERY_MS = 1_000.0
 _MOST_JOBS = 1_000
 #: A computation that takes longer comes less often: computations take a fiftieth of the time.
 _PAUSES = 50.0
-#: A job that is older than this when first seen is no newcomer. Plans may be more than a second apart.
+#: A job that is older than this when first seen, and than the computation before, is no newcomer: it may be
+#: older than this planner. Younger ones always are: their events may have come late.
 _NEW_MS = 5 * _EVERY_MS
 #: Share of the samples in which a job must end for its end to be a number.
 _ENOUGH = 0.95
@@ -56,6 +58,7 @@ class Outlook:
         self._later = LaterArrivals()
         self._begun_ms: dict[str, int] = {}
         self._arrived: Collection[str] = frozenset()
+        self._before_ms: int | None = None
         self._again_at_ms = -float("inf")
         self._last: Mapping[str, JobForecast] = {}
 
@@ -68,6 +71,7 @@ class Outlook:
         """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
         self._arrived = frozenset()
+        self._before_ms = None
         self._again_at_ms = -float("inf")
         for correction in filter(None, (self._ends, self._starts)):
             correction.clear()
@@ -99,7 +103,7 @@ class Outlook:
         began_ms = self._clock_ms()
         if began_ms >= self._again_at_ms:
             self._last = self._forecasts(snapshot, known, plan, now_ms)
-            self._arrived = frozenset(snapshot.jobs)
+            self._arrived, self._before_ms = frozenset(snapshot.jobs), now_ms
             self._again_at_ms = began_ms + max(_EVERY_MS, _PAUSES * (self._clock_ms() - began_ms))
         return self._last
 
@@ -113,10 +117,13 @@ class Outlook:
         given: RuntimeDistribution | None = None,
     ) -> RuntimeDistribution | None:
         """Seconds from now to the end of a job that arrives now and is in the snapshot and the plan; None:
-        unknown. ``given``: uncorrected seconds, of a policy that plans starts."""
-        entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, len(plan.jobs))
-        at = next(at for at, each in enumerate(entries) if each.view.job == job)
+        unknown, or behind more jobs than are played. ``given``: uncorrected seconds, of a policy that plans
+        starts."""
         if given is None:
+            entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, _MOST_JOBS)
+            at = next((at for at, each in enumerate(entries) if each.view.job == job), None)
+            if at is None:
+                return None
             samples_s = self._played(entries, snapshot, plan, now_ms)[1][:, at]
             if np.isfinite(samples_s).mean() < _ENOUGH:
                 return None
@@ -126,9 +133,10 @@ class Outlook:
             given = RuntimeDistribution.trusted(ascending, levels)
         if self._ends is None:
             return given
-        first = all(each.begun_ms is not None for each in entries[:at])
-        waiting = _waiting(snapshot) - _open_tasks(snapshot.jobs[job])
-        situation = _arrival(entries[at], first, waiting, snapshot)
+        before = takewhile(lambda other: other != job, (each.job for each in plan.jobs))
+        first = all(other in self._begun_ms for other in before if other in snapshot.jobs)
+        view = snapshot.jobs[job]
+        situation = _arrival(view, first, _waiting(snapshot) - _open_tasks(view), snapshot)
         return self._ends.corrected(situation, given, now_ms)
 
     def _played(
@@ -146,15 +154,16 @@ class Outlook:
         if not entries:
             return {}
         start_s, end_s = self._played(entries, snapshot, plan, now_ms)
-        for each in entries:
-            if each.view.job not in self._arrived and now_ms - each.view.started_ms <= _NEW_MS:
+        for each in sorted(entries, key=lambda each: each.view.started_ms):
+            if self._is_new(each.view, now_ms):
                 self._later.arrive(each.view.started_ms, each.plan.priority, each.rest.slot_ms)
         # 2. Who has a number: those that end in nearly all samples.
         numbers = np.flatnonzero(np.isfinite(end_s).mean(axis=0) >= _ENOUGH)
         found: dict[str, JobForecast] = {
             each.view.job: QueuedBehind(at)
             for at, each in enumerate(entries)
-            if at > 0 and each.begun_ms is None
+            # A job deferred without a start waits for the plan, whatever is known about those before it.
+            if at > 0 and each.begun_ms is None and not (each.plan.deferred and each.plan.start_ms is None)
         }
         if not numbers.size:
             return found
@@ -162,7 +171,8 @@ class Outlook:
         # 3. Correct them by the errors of such forecasts.
         ends = _Rows(numbers.tolist(), np.sort(_finite(end_s[:, numbers].T), axis=1))
         quantiles, chances = self._corrected(self._ends, ends, entries, situations, now_ms)
-        waiting = [at for at in ends.at if entries[at].begun_ms is None]
+        has_start = np.isfinite(start_s).mean(axis=0) >= _ENOUGH
+        waiting = [at for at in ends.at if entries[at].begun_ms is None and has_start[at]]
         starts = _Rows(waiting, np.sort(np.maximum(_LEAST_S, _finite(start_s[:, waiting].T)), axis=1))
         start_quantiles, _ = self._corrected(self._starts, starts, entries, situations, now_ms)
         # 4. In words for people. A job does not end before it starts.
@@ -177,6 +187,13 @@ class Outlook:
             found[entries[at].view.job] = EndQuantiles(low, middle, high, chances.get(at), begins)
         return found
 
+    def _is_new(self, view: JobView, now_ms: int) -> bool:
+        """Whether it arrived since the last computation."""
+        since_ms = now_ms - _NEW_MS
+        if self._before_ms is not None:
+            since_ms = min(since_ms, self._before_ms)
+        return view.job not in self._arrived and view.started_ms >= since_ms
+
     def _situations(
         self, entries: Sequence[Entry], snapshot: Snapshot, now_ms: int
     ) -> list[tuple[Situation, Situation | None]]:
@@ -190,9 +207,9 @@ class Outlook:
             crowd = waiting / max(1, snapshot.slots)
             situation = Situation(begun_ms is not None, first, crowd, age, priority=view.marks.priority)
             arrival = None
-            if view.job not in self._arrived and now_ms - view.started_ms <= _NEW_MS:
+            if self._is_new(view, now_ms):
                 # Older ones are older than this planner or its last reset: such jobs are mostly long ones.
-                arrival = _arrival(each, first, waiting - _open_tasks(view), snapshot)
+                arrival = _arrival(view, first, waiting - _open_tasks(view), snapshot)
             found.append((situation, arrival))
             first = first and begun_ms is not None
         return found
@@ -255,9 +272,9 @@ def _finite(samples_s: Floats) -> Floats:
     return np.where(finite, samples_s, 2.0 * last)
 
 
-def _arrival(entry: Entry, first: bool, waiting: int, snapshot: Snapshot) -> Situation:
+def _arrival(view: JobView, first: bool, waiting: int, snapshot: Snapshot) -> Situation:
     crowd = waiting / max(1, snapshot.slots)
-    return Situation(False, first, crowd, 0.0, arrives=True, priority=entry.view.marks.priority)
+    return Situation(False, first, crowd, 0.0, arrives=True, priority=view.marks.priority)
 
 
 def _waiting(snapshot: Snapshot) -> int:

@@ -63,12 +63,13 @@ class LaterArrivals:
             self._since_ms = now_ms
         while self._seen and self._seen[0][0] < now_ms - _ARRIVALS_MS:
             self._seen.popleft()
+        if now_ms - self._since_ms < _RATE_MS:
+            return {}
         since_ms = max(self._since_ms, now_ms - _ARRIVALS_MS)
         if len(self._seen) == self._seen.maxlen:
+            # So many arrivals give a rate in whatever time they came.
             since_ms = max(since_ms, self._seen[0][0])
-        lasted_ms = now_ms - since_ms
-        if lasted_ms < _RATE_MS:
-            return {}
+        lasted_ms = max(1.0, now_ms - since_ms)
         found: dict[int, list[float]] = {}
         for _, priority, slot_ms in self._seen:
             found.setdefault(priority, []).append(slot_ms)

@@ -24,10 +24,13 @@ _LEAST_SHARE = 0.05
 def play_many(queue: Queue) -> Played:
     """As `play`, in a time that grows little with the number of jobs."""
     jobs = queue.release_ms.size
+    if queue.slots <= 0.0:
+        return play(queue)
+    if queue.weight.size == jobs > 1:
+        shared = jobs > _SHARING_JOBS and not queue.release_ms.any()
+        return _without_starts(queue, _sharing(queue) if shared else play(queue))
     if queue.release_ms.any():
         return play(queue)
-    if queue.weight.size == jobs and jobs > _SHARING_JOBS:
-        return _sharing(queue)
     if queue.weight.size == 1 and jobs > FRONT_JOBS + FRONT_JOBS // 4:
         return _in_order(queue)
     return play(queue)
@@ -61,8 +64,10 @@ def _in_order(queue: Queue) -> Played:
     near = np.zeros_like(endless)
     near[FRONT_JOBS - FRONT_JOBS // 4 : FRONT_JOBS] = True
     near = near & ~endless
-    with np.errstate(invalid="ignore"):
-        late = np.mean(played.start_ms[:, near[:FRONT_JOBS]] - before[:, near], axis=1, keepdims=True)
+    late = np.zeros((len(before), 1))
+    if near.any():
+        with np.errstate(invalid="ignore"):
+            late = np.mean(played.start_ms[:, near[:FRONT_JOBS]] - before[:, near], axis=1, keepdims=True)
         late = np.where(np.isfinite(late), late, np.inf)
     behind = slice(FRONT_JOBS, None)
     start = np.maximum(0.0, before[:, behind] + late)
@@ -72,6 +77,12 @@ def _in_order(queue: Queue) -> Played:
     return Played(
         np.concatenate((played.start_ms, start), axis=1), np.concatenate((played.end_ms, end), axis=1)
     )
+
+
+def _without_starts(queue: Queue, played: Played) -> Played:
+    """Without the starts of jobs whose part of the slots is less than one."""
+    part = queue.slots * queue.weight / max(queue.weight.sum(), np.finfo(float).tiny)
+    return Played(np.where(part < 1.0 - 1e-9, np.inf, played.start_ms), played.end_ms)
 
 
 def _sharing(queue: Queue) -> Played:

@@ -88,7 +88,7 @@ class _Profile:
     shift: float
     variance: float
     slots: float
-    untouched: dict[tuple[int, int, int], Remaining] = field(default_factory=dict)
+    untouched: dict[tuple[int, int, int, int], Remaining] = field(default_factory=dict)
     _sums: tuple[Floats, Floats] | None = field(default=None)
 
     def sums(self) -> tuple[Floats, Floats]:
@@ -150,12 +150,12 @@ class Rests:
         return found
 
 
-def _untouched(job: JobView, forecast: Forecast) -> tuple[int, int, int] | None:
+def _untouched(job: JobView, forecast: Forecast) -> tuple[int, int, int, int] | None:
     """What the rest of a job depends on that has not begun and has one active stage; None: it is another."""
     if job.running_slots or forecast.so_far or len(job.stages) != 1 or job.stages[0].finished:
         return None
     (stage,) = job.stages
-    return stage.index, stage.tasks, stage.slots_per_task
+    return forecast.stages_begun, stage.index, stage.tasks, stage.slots_per_task
 
 
 def _rest(profile: _Profile, job: JobView, forecast: Forecast, slots: int, now_ms: int) -> Remaining:
@@ -163,7 +163,8 @@ def _rest(profile: _Profile, job: JobView, forecast: Forecast, slots: int, now_m
     factor = math.exp(log_factor)
     # 1. The active stages.
     work, width, busy_ms = 0.0, 0.0, 0.0
-    for stage in job.stages:
+    # A job of which no stage has begun is only asked about, and its runs know all stages.
+    for stage in job.stages if forecast.stages_begun else ():
         at = profile.stages[min(stage.index, len(profile.stages) - 1)]
         segment, alone, busy = _active(stage, at, factor, slots, now_ms)
         work += segment

@@ -191,7 +191,7 @@ class EndQuantiles:
     Attributes:
         p10_ms, p50_ms, p90_ms: quantiles of its end on the driver's clock.
         deadline_probability: probability that it meets its deadline; None: it has none.
-        start_ms: the same quantiles of its first launch; None: it has begun.
+        start_ms: the same quantiles of its first launch; None: it has begun, or its start is unknown.
     """
 
     p10_ms: int

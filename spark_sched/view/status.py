@@ -127,7 +127,8 @@ class JobSlots:
 @dataclass(frozen=True, slots=True)
 class EndForecast:
     """When the planner expects a job to end and to start (ms since 1970, 10 %, 50 % and 90 % quantiles), and
-    the probability that it meets its deadline; None: it has none. A job that has begun has no start."""
+    the probability that it meets its deadline; None: it has none. A job that has begun has no start, nor one
+    whose start is unknown."""
 
     end_p10_ms: int
     end_p50_ms: int

@@ -13,6 +13,7 @@ import pytest
 import spark_sched
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
+from spark_sched.planner import outlook
 from spark_sched.planner.admission import Asked, answer
 from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import PolicySettings, available, create
@@ -236,11 +237,37 @@ def test_what_is_wrong_with_a_question_is_said_in_a_sentence() -> None:
     assert Asked.from_text(json.dumps(good)).name == "a"
     for wrong, sentence in (
         ({"tasks": 0}, "tasks is 0 but must be a whole number from 1"),
+        ({"tasks": 2**31}, "tasks is 2147483648 but must be a whole number from 1 to 2147483647"),
+        ({"tasks": float("inf")}, "cannot be read"),
         ({"deadline_ms": -5}, "deadline is -5 ms from now but must lie in the future"),
         ({"tasks": "many"}, "cannot be read"),
     ):
         with pytest.raises(BadInputError, match=sentence):
             Asked.from_text(json.dumps({**good, **wrong}))
+
+
+@pytest.mark.parametrize(("policy", "plays"), [("fifo", 2), ("3sigma", 0)])
+def test_an_answer_plays_the_queue_once_for_each_deadline(
+    policy: str, plays: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planner = Planner(4, policy)
+    planner.learned("etl", 4, *[10.0] * 20)
+    seen: list[int] = []
+    real = Outlook._played
+    monkeypatch.setattr(Outlook, "_played", lambda self, *about: seen.append(1) or real(self, *about))
+    planner.ask("etl", 4, 20.0)
+    assert len(seen) == plays
+
+
+def test_an_answer_is_about_as_many_jobs_as_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outlook, "_MOST_JOBS", 3)
+    planner = Planner(4, "fifo")
+    planner.learned("etl", 4, *[10.0] * 20)
+    for number in range(4):
+        found = planner.ask("etl", 4, 200.0)
+        assert (found["probability"] is None) is (number == 3)
+        assert (found["earliest_deadline_s"] is None) is (number == 3)
+        planner.begin(f"j{number}", 4, name="etl")
 
 
 class Context:
@@ -257,6 +284,7 @@ class Context:
         ({"deadline": -5}, "deadline is -5 but must be a time from now above 0"),
         ({"deadline": timedelta(hours=-1)}, "must be a time from now above 0"),
         ({"tasks": 0}, "tasks is 0 but must be a whole number from 1"),
+        ({"tasks": 10**17}, f"tasks is {10**17} but must be a whole number from 1 to 2147483647"),
         ({"tasks": 2.5}, "tasks is 2.5 but must be a whole number from 1"),
         ({"name": " "}, "name is ' ' but must be text that is not empty"),
         ({"priority": "high"}, "priority is 'high' but must be a whole number"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_sched.planner.outlook import Outlook
+from spark_sched.planner.queue import LaterArrivals
 from spark_sched.policies import EndQuantiles, JobPlan, Plan, QueuedBehind
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.protocol.plan import PoolShare
@@ -195,6 +196,19 @@ def test_behind_a_job_of_which_nothing_is_known_there_is_no_number():
     assert [found[f"j{n}"] for n in (1, 2, 3)] == [QueuedBehind(1), QueuedBehind(2), QueuedBehind(3)]
 
 
+def test_a_job_that_the_plan_defers_without_a_start_is_behind_nobody():
+    """All is known about it and those before it; only the plan has no start for it."""
+    seen, known, planned = queue(*[KNOWN["j"]] * 3)
+    deferred = replace(planned.jobs[1], deferred=True)
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    found = outlook.ends(
+        seen, known, replace(planned, jobs=(planned.jobs[0], deferred, planned.jobs[2])), 1_000
+    )
+    assert "j1" not in found
+    assert isinstance(found["j2"], EndQuantiles)
+
+
 def test_an_unknown_job_that_leaves_slots_leaves_numbers():
     """It takes one of the four slots for as long as anybody knows, and the other job the rest."""
     seen, known, planned = queue(Forecast(), KNOWN["j"])
@@ -217,6 +231,16 @@ def test_jobs_in_pools_of_their_own_share():
         assert found[job].p50_ms == pytest.approx(1_000 + 28_000, rel=0.1)
 
 
+@pytest.mark.parametrize(("jobs", "start"), [(4, True), (5, False), (60, False)])
+def test_a_job_in_a_pool_of_its_own_has_a_start_if_its_part_is_a_slot(jobs: int, start: bool):
+    """Of four slots in all."""
+    seen, known, planned = queue(*[KNOWN["j"]] * jobs, running=0)
+    pools = tuple(replace(each, pool=PoolShare(each.job)) for each in planned.jobs)
+    found = Outlook(Clock()).ends(seen, known, replace(planned, jobs=pools), 1_000)
+    assert all(isinstance(each, EndQuantiles) for each in found.values())
+    assert [each.start_ms is not None for each in found.values()] == [start] * jobs
+
+
 def test_work_of_higher_priority_that_keeps_coming_delays_those_behind():
     seen, known, planned = queue(KNOWN["j"], running=0)
     outlook = Outlook(Clock())
@@ -227,3 +251,45 @@ def test_work_of_higher_priority_that_keeps_coming_delays_those_behind():
     outlook._again_at_ms = 0.0
     after = outlook.ends(seen, known, planned, 101_000)["j0"]
     assert after.p50_ms - 101_000 == pytest.approx(2.0 * (before.p50_ms - 1_000), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "started_ms", "now_ms", "counts"),
+    # In the pause; an event that came late; older than both.
+    [(10_000, 12_000, 40_000, True), (10_000, 9_500, 12_000, True), (10_000, 4_000, 40_000, False)],
+)
+@pytest.mark.parametrize("cleared", [False, True])
+def test_jobs_that_arrive_in_a_long_pause_are_newcomers(
+    before_ms: int, started_ms: int, now_ms: int, counts: bool, cleared: bool
+):
+    clock = Clock()
+    outlook = Outlook(clock)
+    seen, known, planned = queue(*[KNOWN["j"]] * 2, running=0)
+    old = cluster(replace(seen.jobs["j0"], started_ms=-90_000))
+    outlook.ends(old, known, planned, before_ms)
+    clock.now_ms = 30_000.0
+    if cleared:
+        # Then only what is young counts: events report all active jobs again.
+        outlook.clear()
+    both = cluster(*old.jobs.values(), replace(seen.jobs["j1"], started_ms=started_ms))
+    outlook.ends(both, known, planned, now_ms)
+    young = now_ms - started_ms <= 5_000
+    assert len(outlook._later._seen) == (young if cleared else counts)
+
+
+@pytest.mark.parametrize("per_s", [1, 40, 100, 1_000])
+def test_later_arrivals_have_a_rate_however_many_there_are(per_s: int):
+    """100 slot-ms each."""
+    later = LaterArrivals()
+    later.rates(0)
+    for number in range(60 * per_s):
+        later.arrive(1_000 * number // per_s, 7, 100.0)
+    assert later.rates(60_000)[7] == pytest.approx(0.1 * per_s, rel=0.02)
+
+
+def test_many_arrivals_just_after_the_start_have_no_rate_yet():
+    later = LaterArrivals()
+    later.rates(0)
+    for number in range(2_000):
+        later.arrive(number, 7, 100.0)
+    assert later.rates(19_999) == {}

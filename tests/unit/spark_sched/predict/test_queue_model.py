@@ -98,6 +98,21 @@ def test_long_queues_end_as_short_ones_do(shared: bool):
     assert played.end_ms[0] == pytest.approx(ends, rel=0.05, abs=30.0)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("slots", [0.0, 1_000.0])
+@pytest.mark.parametrize("shared", [False, True])
+def test_behind_endless_jobs_at_the_end_of_the_front_others_end_if_there_are_slots(
+    slots: float, shared: bool
+):
+    jobs, near = 2 * FRONT_JOBS, range(FRONT_JOBS // 2, FRONT_JOBS)
+    work = [[np.inf if at in near else 4_000.0] for at in range(jobs)]
+    played = play_many(queue(slots, work, [[1]] * jobs, shared=shared))
+    ends = [at for at in range(jobs) if slots and at not in near]
+    assert np.flatnonzero(np.isfinite(played.end_ms[0])).tolist() == ends
+    # Behind the front a start is not before the work before it is done on all slots.
+    assert played.end_ms[0, ends] == pytest.approx(4_000.0, rel=0.25)
+
+
 works = st.lists(st.lists(st.floats(1.0, 1e5), min_size=1, max_size=4), min_size=1, max_size=12)
 
 
@@ -136,6 +151,22 @@ def test_parts_are_fair(wanted: list[float], there_is: float):
         assert parts[0][hungry].min() >= parts.max() - 1e-6 * max(1.0, parts.max())
 
 
+@pytest.mark.parametrize(
+    ("wanted", "weight", "parts"),
+    [
+        ([4, 16], [1e-9, 1e-9], [4, 4]),
+        ([4, 16], [3e-12, 1e-12], [4, 4]),
+        ([4, 16], [1, 1e-10], [4, 4]),
+        ([16, 16], [1, 1e-10], [8, 0]),
+        ([16, 16], [3e9, 1e9], [6, 2]),
+        ([16, 4, 16], [1e-300, 1e-310, 1e-300], [4, 0, 4]),
+    ],
+)
+def test_parts_go_by_the_ratio_of_weights(wanted: list[float], weight: list[float], parts: list[float]):
+    found = filled(np.array([wanted], dtype=float), np.array([8.0]), np.array(weight, dtype=float))
+    assert found[0] == pytest.approx(parts, abs=1e-6)
+
+
 def test_a_thousand_jobs_take_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch):
     from spark_sched.predict import drained
 
@@ -148,3 +179,22 @@ def test_a_thousand_jobs_take_a_bounded_number_of_steps(monkeypatch: pytest.Monk
     assert seen == [FRONT_JOBS]
     assert np.isfinite(played.end_ms).all()
     assert (np.diff(played.start_ms[0]) >= -1e-6).all()
+
+
+@pytest.mark.parametrize(("shared", "endless"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("ratio", "error"), [(1e2, 0.15), (1e4, 0.2), (1e6, 0.4)])
+def test_jobs_of_very_different_sizes_all_end_in_the_steps_there_are(
+    ratio: float, error: float, shared: bool, endless: bool
+):
+    size = np.geomspace(1e3, 1e3 * ratio, 120)
+    work, width = [[each / 4] * 4 for each in size], [[16]] * 120
+    more: dict[str, Any] = {}
+    if endless:
+        # On four slots more a task of unknown length runs.
+        work, width = [[np.inf], *work], [[4], *width]
+        more = {"busy_slots": [4] + [0] * 120, "busy_ms": [[np.inf] + [0] * 120]}
+    width = [each * len(of) for each, of in zip(width, work, strict=True)]
+    played = play(queue(20 if endless else 16, work, width, shared=shared, **more)).end_ms[0, -120:]
+    ends = np.array([np.minimum(size, each).sum() / 16 for each in size]) if shared else np.cumsum(size) / 16
+    assert np.isfinite(played).all()
+    assert played == pytest.approx(ends, rel=error)
