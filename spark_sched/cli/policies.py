@@ -22,17 +22,19 @@ def command(comparisons: bool, as_json: bool) -> None:
       spark-sched policies
       spark-sched policies --all --json
     """
+    from spark_sched.errors import BadInputError
     from spark_sched.policies.registry import available, built_in_entry, for_use, kind_of
 
     use = for_use()
     found = {}
     for name in available() if comparisons else use:
         entry = built_in_entry(name)
-        found[name] = {
-            "summary": "of another package" if entry is None else entry.summary,
-            "for": "use" if name in use else "comparison",
-            "marks": sorted(kind_of(name).capabilities.marks),
-        }
+        summary = "of another package" if entry is None else entry.summary
+        try:
+            marks = sorted(kind_of(name).capabilities.marks)
+        except BadInputError as error:  # One broken package hides no other policy.
+            marks, summary = [], str(error)
+        found[name] = {"summary": summary, "for": "use" if name in use else "comparison", "marks": marks}
     if as_json:
         echo_json(found)
         return

@@ -42,6 +42,8 @@ _RUNS = Table(
 
 #: Names whose unreadable runs are logged, at most.
 _WARNED_MOST = 1_000
+#: More than the logarithm of any task time in ms: that of 30,000 years.
+_MOST_LOG_MS = 35.0
 
 
 class StoredRuns:
@@ -78,6 +80,8 @@ class StoredRuns:
         for ended_ms, stages, gap_ms in reversed(self._database.run(read, nothing)):
             try:
                 parts = tuple(_stage(item) for item in json.loads(stages))
+                if not parts:
+                    raise ValueError("a run without stages")
                 runs.append(EarlierRun(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
             except (TypeError, ValueError):
                 if name not in self._warned and len(self._warned) < _WARNED_MOST:
@@ -121,6 +125,7 @@ def _stage(item: list[object]) -> EarlierStage:
         and count >= 0
         and ((type(min_ms) is int and min_ms >= 1) if count else min_ms is None)
         and isinstance(sum_log_ms, (int, float))
+        and 0.0 <= sum_log_ms <= _MOST_LOG_MS * count
     )
     if not good:
         raise ValueError(item)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from spark_sched.planner.outlook import Outlook
 from spark_sched.planner.pace import Pace
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
-from spark_sched.policies import ChangesWith, Plan, Policy
+from spark_sched.policies import ChangesWith, JobForecast, Plan, Policy
 from spark_sched.policies.budget import Budget
 from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.protocol.events import (
@@ -226,7 +227,8 @@ class PlannerLoop:
             known = forecasts(self._predictor, snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._note_slow(len(snapshot.jobs))
-            self._outlook.see(snapshot)
+            with self._for_people():
+                self._outlook.see(snapshot)
             text = self._text_of(plan, snapshot, known, now_ms) if self._is_news(plan) else None
         except Exception as error:  # A policy's bug must not end the planner: the last rules stay in force.
             self._fail(error)
@@ -252,13 +254,20 @@ class PlannerLoop:
 
     def _text_of(self, plan: Plan, snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int) -> str:
         """The plan's text, with the fields that are only for people."""
-        annotated = replace(
-            plan,
-            number=self._plans.sent + 1,
-            solve_ms=self._pace.since_planned_ms(),
-            forecasts=self._outlook.ends(snapshot, known, plan, now_ms),
-        )
-        return annotated.to_text()
+        solve_ms = self._pace.since_planned_ms()
+        ends: Mapping[str, JobForecast] = {}
+        with self._for_people():
+            ends = self._outlook.ends(snapshot, known, plan, now_ms)
+        return replace(plan, number=self._plans.sent + 1, solve_ms=solve_ms, forecasts=ends).to_text()
+
+    @contextmanager
+    def _for_people(self) -> Iterator[None]:
+        """Log an error in what is only for people: the plan's rules do not depend on it."""
+        try:
+            yield
+        except Exception as error:
+            if times := self._throttle(f"ends {type(error).__name__}"):
+                self._log.error("no ends could be forecast (%d times)", times, exc_info=error)
 
     def _is_news(self, plan: Plan) -> bool:
         """Whether the driver needs the plan: its rules differ from those in force, or those expire soon."""

@@ -189,3 +189,17 @@ def test_an_unknown_policy_is_refused_with_those_for_use_first(spark_sched):
     message = done.stderr
     assert "did you mean 'reservation'?" in message
     assert message.index("uwfq") < message.index("for comparison") < message.index("3sigma-gs")
+
+
+def test_a_policy_that_cannot_be_loaded_hides_no_other(spark_sched, monkeypatch):
+    from importlib.metadata import EntryPoint, EntryPoints
+
+    from spark_sched.policies import registry
+
+    broken = EntryPoint("broken", "no_such_module:Policy", registry.GROUP)
+    monkeypatch.setattr(
+        registry, "_registered", lambda name=None: EntryPoints([broken] if name in (None, "broken") else [])
+    )
+    listed = json.loads(spark_sched("policies", "--json").stdout)
+    assert "cannot be loaded" in listed["broken"]["summary"]
+    assert listed["reservation"]["marks"] == ["isolation", "priority"]

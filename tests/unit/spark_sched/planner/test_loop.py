@@ -18,6 +18,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.planner.keeper import NoKeeper
 from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
+from spark_sched.planner.outlook import Outlook
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.policies import Capabilities, ChangesWith, Plan, Policy, PolicySettings, create
 from spark_sched.policies.budget import Budget
@@ -260,6 +261,25 @@ def test_a_failing_policy_costs_plans_but_not_the_planner(driver: FakeDriver, lo
     driver.say(job("b"))
     cycles(loop, 3)
     assert [entry["job"] for entry in driver.plans[-1][1]["jobs"]] == ["a", "b"]
+
+
+class Blind(Outlook):
+    """Fails to look ahead."""
+
+    def see(self, snapshot: Snapshot) -> None:
+        raise OverflowError("too far")
+
+    def ends(self, *_: Any) -> Any:
+        raise OverflowError("too far")
+
+
+def test_ends_that_cannot_be_forecast_cost_no_plan(driver: FakeDriver, logged: io.StringIO) -> None:
+    loop = make(driver, logged, outlook=Blind(lambda: driver.now_ms))
+    driver.say(job("a"))
+    cycles(loop, 3)
+    assert loop.counters.plans_failed == 0
+    assert [entry["job"] for entry in driver.plans[-1][1]["jobs"]] == ["a"]
+    assert "no ends could be forecast" in logged.getvalue()
 
 
 def test_unknown_events_are_counted_and_do_not_stop_the_rest(driver: FakeDriver, logged: io.StringIO) -> None:
