@@ -44,7 +44,7 @@ def command(comparisons: bool, as_json: bool) -> None:
         if names:
             click.echo(f"For {purpose}:")
         for name in names:
-            marks = ", ".join(found[name]["marks"])
-            click.echo(f"  {name:{width}}  {found[name]['summary']}" + (f" [{marks}]" if marks else ""))
+            known = ", ".join(found[name]["marks"])
+            click.echo(f"  {name:{width}}  {found[name]['summary']}" + (f" [{known}]" if known else ""))
     if not comparisons:
         click.echo("More exist for comparison: see --all. In brackets: the marks that a policy reads.")
