@@ -57,6 +57,8 @@ def unpacked(version: str) -> Path:
         for name in _MOVED:
             if (found / "deps" / name).is_dir():
                 (found / "pyspark" / name).symlink_to(Path(os.pardir, "deps", name))
+        # YARN takes Python's modules from there.
+        (found / "pyspark" / "python" / "lib").symlink_to(Path(os.pardir, os.pardir, "lib"))
         try:
             found.rename(folder)
         except OSError:
