@@ -80,8 +80,6 @@ class StoredRuns:
         for ended_ms, stages, gap_ms in reversed(self._database.run(read, nothing)):
             try:
                 parts = tuple(_stage(item) for item in json.loads(stages))
-                if not parts:
-                    raise ValueError("a run without stages")
                 runs.append(EarlierRun(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
             except (TypeError, ValueError):
                 if name not in self._warned and len(self._warned) < _WARNED_MOST:

@@ -114,10 +114,10 @@ class Rests:
     ) -> Remaining:
         """``begun_ms``: the job's first launch; None: it has not begun."""
         slots = max(1, slots)
-        if forecast.own_runs:
-            return self._of_runs(job, forecast, forecast.own_runs, slots, now_ms, own=True)
-        if forecast.other_runs:
-            return self._of_runs(job, forecast, forecast.other_runs, slots, now_ms, own=False)
+        for runs, own in ((forecast.own_runs, True), (forecast.other_runs, False)):
+            # A run without stages says nothing.
+            if told := [run for run in runs if run.stages]:
+                return self._of_runs(job, forecast, told, slots, now_ms, own=own)
         if forecast.runtime is not None and forecast.runtime_is_own:
             return _of_runtime(job, forecast, slots, now_ms, begun_ms)
         width = float(min(slots, max(1, _open_slots(job), job.running_slots)))

@@ -31,3 +31,10 @@ def test_a_job_that_is_only_asked_about_has_the_stages_of_its_runs_once(asked_fi
     # Of the asked job the runs know more than the question; of the other, its own stage counts.
     works = [rests.of(_waits(20), forecast, 64, 0, None).slot_ms for forecast in forecasts]
     assert works == pytest.approx([400_000, 200_000], rel=1e-6)
+
+
+def test_a_run_without_stages_says_nothing() -> None:
+    empty = EarlierRun(1, ())
+    known = Forecast(own_runs=(_RUN, empty), stages_begun=1)
+    assert Rests().of(_waits(40), known, 64, 0, None).slot_ms == pytest.approx(40 * 10_000, rel=1e-6)
+    assert not Rests().of(_waits(40), Forecast(own_runs=(empty,)), 64, 0, None).known
