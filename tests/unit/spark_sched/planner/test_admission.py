@@ -195,8 +195,8 @@ def test_under_every_policy_there_is_an_answer(policy: str) -> None:
     assert plans_starts == isinstance(planner.policy, ThreeSigmaPolicy)
     assert float(str(found["probability"])) > 0.95
     assert planner.ask("etl", 4, 1.0)["probability"] == 0.0
-    # A policy without starts has the quantile of some samples.
-    about = 0.001 if plans_starts else 0.2
+    # Without planned starts it is the end in the queue, by samples of stages and not of runtimes.
+    about = 0.001 if plans_starts else 0.15
     assert found["earliest_deadline_s"] == pytest.approx(found["runtime_s"][1], rel=about)  # type: ignore[index]
     assert Planner(8, policy).ask("etl", 4, 2_000.0)["probability"] is None
 
