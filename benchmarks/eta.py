@@ -29,6 +29,7 @@ from typing import Any
 import click
 import numpy as np
 from _common import publish, stderr
+from _recurring import stages_in_a_row
 
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
@@ -38,7 +39,7 @@ from spark_sched.policies import EndQuantiles, Plan, Policy, PolicySettings, Que
 from spark_sched.predict import Forecast, RuntimeHistory
 from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
-from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, simulate, uniform_nodes
 from spark_sched_lab.whatif import logs_under, read_log
 from spark_sched_lab.whatif.replayed import build_model
 
@@ -188,13 +189,7 @@ def workload(seed: int, jobs: int) -> list[JobSpec]:
     for number in range(jobs):
         name, widths, median_ms, spread = programs[int(rng.choice(len(programs), p=share))]
         run_ms = median_ms * float(np.exp(spread * rng.normal()))
-        stages = tuple(
-            StageSpec(
-                [max(1, int(run_ms * np.exp(0.3 * rng.normal()))) for _ in range(width)],
-                parents=(nth - 1,) if nth else (),
-            )
-            for nth, width in enumerate(widths.tolist())
-        )
+        stages = stages_in_a_row(rng, widths.tolist(), run_ms)
         deadline = None
         if rng.random() < 0.5:
             deadline = int(at_ms + median_ms * len(widths) * np.exp(rng.uniform(0.1, 2.0)))

@@ -19,6 +19,7 @@ from typing import Any
 import click
 import numpy as np
 from _common import publish, stderr
+from _recurring import stages_in_a_row
 from rich.progress import track
 
 from spark_sched.config import validate
@@ -28,7 +29,7 @@ from spark_sched.predict import Forecast
 from spark_sched.predict.build import build_live
 from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
-from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, simulate, uniform_nodes
 
 SLOTS = 16
 PLAN_EVERY_MS = 4_000
@@ -119,13 +120,7 @@ def workload(seed: int, jobs: int, load: float) -> list[JobSpec]:
     for number in range(jobs):
         name, widths, median_ms, spread = programs[int(rng.integers(len(programs)))]
         run_ms = median_ms * float(np.exp(spread * rng.normal()))
-        stages = tuple(
-            StageSpec(
-                [max(1, int(run_ms * np.exp(0.3 * rng.normal()))) for _ in range(width)],
-                parents=(nth - 1,) if nth else (),
-            )
-            for nth, width in enumerate(widths.tolist())
-        )
+        stages = stages_in_a_row(rng, widths.tolist(), run_ms)
         # Deadlines that are met about as often as missed at this load.
         deadline = None
         if rng.random() < 0.5:
