@@ -9,7 +9,7 @@ import scala.collection.mutable
  * @param mostOfUser jobs of one user, besides the one that has the rest
  * @param most jobs of all users, whose names tenants may make up; the rest is one job of nobody
  */
-final class JobCrowds(mostOfUser: Int, most: Int = JobCrowds.Most) {
+final class JobCrowds(mostOfUser: Int, most: Int = Settings.MostJobs) {
   private val byUser = mutable.HashMap.empty[String, Int]
   private var all = 0
 
@@ -36,7 +36,6 @@ final class JobCrowds(mostOfUser: Int, most: Int = JobCrowds.Most) {
 }
 
 object JobCrowds {
-  val Most = 10000
   private val RestPrefix = "rest-"
 
   def isRest(key: String): Boolean = key.startsWith(RestPrefix)

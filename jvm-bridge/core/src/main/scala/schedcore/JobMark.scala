@@ -56,9 +56,8 @@ object JobMark {
   case object BySqlExecution extends Grouping
   case object BySparkJob extends Grouping
 
-  val Prefix = "spark.sched.job."
-  val Fields: Seq[String] =
-    Seq("id", "name", "user", "priority", "deadline", "isolation", "class", "copies")
+  val Prefix: String = MarkFields.Prefix
+  val Fields: Seq[String] = MarkFields.All
 
   private val TagPrefix = "sched:"
 

@@ -8,7 +8,7 @@ package schedcore
  * @param marks names of the marks that count at all
  */
 final case class Limits(
-    maxPriority: Int = Int.MaxValue, maxIsolation: Double = 1.0, marks: Set[String] = JobMark.Fields.toSet)
+    maxPriority: Int = Int.MaxValue, maxIsolation: Double = 1.0, marks: Set[String] = MarkFields.All.toSet)
 
 /**
  * A mark that does not count as it was given.

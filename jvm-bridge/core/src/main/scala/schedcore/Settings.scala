@@ -112,12 +112,15 @@ object Settings {
     QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, JobsPerUser, Mode, SteeringEnabled,
     UiHosts, Seed)
 
+  /** Jobs of all users at a time, so also the largest value of [[JobsPerUser]]. */
+  val MostJobs = 10000
+
   /** Settings that only the planner can check: valid names and URLs depend on the packages in its environment. */
   private val Judged = Seq(PlannerPolicy, PlannerSolver, HistoryPath)
 
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
   def from(conf: Map[String, String]): Settings = {
-    val ours = conf.filter { case (k, _) => k.startsWith(Prefix) && !k.startsWith(JobMark.Prefix) && !k.startsWith(PolicyPrefix) }
+    val ours = conf.filter { case (k, _) => k.startsWith(Prefix) && !k.startsWith(MarkFields.Prefix) && !k.startsWith(PolicyPrefix) }
     ours.keys.toList.sorted.foreach(k => if (!All.exists(_.name == k)) throw unknown(k))
     val read = new Reader(conf)
     val defaults = Rule(
@@ -156,14 +159,14 @@ object Settings {
       read.integer(QueueCapacity, 16, 10000000),
       Limits(
         read.integer(MaxPriority, Int.MinValue, Int.MaxValue), read.within(MaxIsolation, 0.0, 1.0),
-        read.words(Marks, JobMark.Fields)),
+        read.words(Marks, MarkFields.All)),
       new Secret(read.text(HistoryPassword)),
       packs = read.oneOf(Placement, Seq("spread", "pack")) == "pack",
       headroom = read.within(PlacementHeadroom, 0.0, 0.9),
       mode = read.oneOf(Mode, Modes.All),
       steeringEnabled = read.flag(SteeringEnabled),
       uiHosts = read.hosts(UiHosts),
-      jobsPerUser = read.integer(JobsPerUser, 1, JobCrowds.Most))
+      jobsPerUser = read.integer(JobsPerUser, 1, MostJobs))
   }
 
   // The user's part of a URL, or a parameter that is called so.
