@@ -15,7 +15,7 @@ from spark_sched_lab.enforce.barriers import Barriers
 from spark_sched_lab.enforce.idle import UNBOUNDED, IdleLimits
 from spark_sched_lab.enforce.ledger_books import LedgerBooks, LedgerListener
 from spark_sched_lab.enforce.ledger_decisions import Decision
-from spark_sched_lab.enforce.ledger_order import refuses, waits_behind
+from spark_sched_lab.enforce.ledger_order import refuses, waits_behind, withheld
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
@@ -137,7 +137,7 @@ class Ledger:
             j.rule = rule
             self._books.join_pool(j)
             if j.may_hold:
-                j.refresh_deadline(now_ms)
+                ledger_demand.refresh_deadline(j, now_ms)
                 self._books.demand_learned(j, now_ms)
                 if j.pause.open and rule.first_gap_ms is not None:
                     self._pauses.plan(j, now_ms)
@@ -213,7 +213,7 @@ class Ledger:
             ledger_demand.started(j, p, vertex, successors, reads)
             j.demand.overridden = 0  # From here on the stage's own tasks ask.
             self._books.refresh_demand(j, now_ms)
-            j.refresh_deadline(now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
 
     def next_learned(
         self, stage: str, vertex: str, slots: int | None, ready: bool, now_ms: int, inputs: Sequence[str] = ()
@@ -244,7 +244,7 @@ class Ledger:
         ledger_demand.stopped(j, p, now_ms)
         if j.stages:
             self._books.refresh_demand(j, now_ms)
-            j.refresh_deadline(now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
         elif p.is_last():
             self._books.release_all_of(j, "released", now_ms)
         else:
@@ -265,14 +265,14 @@ class Ledger:
         e = self._executors.get(executor)
         if e is None or e.held == 0:
             return True
-        refused = e.refused_to(self._jobs.get(job), already_taken)
+        refused = withheld(e, self._jobs.get(job), already_taken)
         # Where nothing is held against it, a large task may take an executor's rest: see task_launched.
         return e.free - already_taken - refused >= (slots if refused else 1)
 
     def refused_on(self, executor: str, job: str) -> int:
         """Free slots of the executor that are held against tasks of the job."""
         e = self._executors.get(executor)
-        return 0 if e is None else e.refused_to(self._jobs.get(job))
+        return 0 if e is None else withheld(e, self._jobs.get(job))
 
     def held_up_by(self, job: str, slots: int) -> set[str]:
         """The jobs whose holds keep a gang of the job from its ``slots``; none where it also waits for busy
@@ -280,7 +280,7 @@ class Ledger:
         asker = self._jobs.get(job)
         offered = [e for e in self._executors.values() if e.open]
         free = sum(max(e.free, 0) for e in offered)
-        refused = sum(e.refused_to(asker) for e in offered)
+        refused = sum(withheld(e, asker) for e in offered)
         if free < slots or free - refused >= slots:
             return set()
         holders = [j for j in self._jobs.values() if j.held > 0]
@@ -321,7 +321,7 @@ class Ledger:
             e.free -= slots
             self._books.drop_what_does_not_fit(e, now_ms, j)
         if len(j.stages) > 1 and not p.waits():
-            j.refresh_deadline(now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
         if j.held > 0:
             self._books.trim(j, now_ms)
 
@@ -354,7 +354,7 @@ class Ledger:
         completed = success and not was_done and active
         if completed and j.may_hold and not p.is_last():
             self._books.refresh_demand(j, now_ms, freed=a)
-            j.refresh_deadline(now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
         again = active and not success and not was_done
         place = None if again else ledger_fit.place_of(a, self._executors, now_ms)
         if not active:
@@ -393,7 +393,7 @@ class Ledger:
         p.done.add(index)
         if p.job.may_hold and not p.is_last():
             self._books.refresh_demand(p.job, now_ms)
-            p.job.refresh_deadline(now_ms)
+            ledger_demand.refresh_deadline(p.job, now_ms)
         if len(p.done) == p.tasks:
             self._books.barrier_fell(p, now_ms)
             self.stage_ended(p.key, now_ms)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from spark_sched_lab.enforce import ledger_demand, ledger_fit
-from spark_sched_lab.enforce.fair_shares import PoolUse
 from spark_sched_lab.enforce.ledger_order import outranks, protects
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
+from spark_sched_lab.enforce.ledger_standing import PoolUse
 from spark_sched_lab.enforce.ledger_state import (
     LedgerAttempt,
     LedgerCounters,
