@@ -76,8 +76,8 @@ class DelayScheduling:
     """The preferred places of one active stage's tasks, and the level that it accepts."""
 
     __slots__ = (
-        "_alike", "_away", "_level", "_levels", "_list", "_of", "_places", "_reset_ms", "_round", "_seen",
-        "_slots", "_stage", "_tied", "_unrefused", "_waiting", "_waits", "_wake_ms",
+        "_alike", "_delay", "_level", "_levels", "_list", "_of", "_places", "_reset_ms", "_round", "_seen",
+        "_slots", "_stage", "_unrefused", "_waiting", "_wake_ms",
     )  # fmt: skip
 
     def __init__(self, stage: StageRun, slots: Slots, now_ms: int) -> None:
@@ -86,10 +86,8 @@ class DelayScheduling:
         spec, nodes = stage.spec, slots.nodes
         number = nodes.number
         near_ms = spec.near_wait_ms
-        delay = spec.delay or Delay(LocalityWaits(near_ms, near_ms, near_ms))
-        self._waits = delay.waits
+        delay = self._delay = spec.delay or Delay(LocalityWaits(near_ms, near_ms, near_ms))
         self._seen = [number[name] for name in spec.seen_on]
-        self._away = delay.away
         no_sets = [frozenset[str]()] * spec.tasks
         pairs = list(
             zip(delay.cached or no_sets, (spec.near if spec.delay or near_ms else ()) or no_sets, strict=True)
@@ -102,7 +100,6 @@ class DelayScheduling:
                 known[pair] = _Alike(cached, near, racks)
         self._of = [known[pair] for pair in pairs]
         self._alike = list(known.values())
-        self._tied = any(alike.executors for alike in self._alike)
         # Which tasks wait is the stage's own list; `_alike` follows it.
         self._list: list[int] | None = None
         self._waiting = 0
@@ -132,14 +129,14 @@ class DelayScheduling:
                 # Spark calls a task without preferences PROCESS_LOCAL.
                 at = Level.PROCESS if at == Level.NO_PREF else at
                 offers.nearest = at if offers.nearest is None else min(at, offers.nearest)
-                if self._waits.restarts_at_launch and most != Level.NO_PREF:
+                if self._delay.waits.restarts_at_launch and most != Level.NO_PREF:
                     self._restart(now_ms, at)
                 return node
             offers.at += 1
         offers.at = 0
         # A task that reads map outputs gets most of them from other nodes wherever it runs, and a slot held
         # for it is idle meanwhile (ADR 30; live: ``SchedTaskSetManager.offered``).
-        if stage.spec.parents and not self._tied and stage.job in slots.holders:
+        if stage.spec.parents and not self._is_tied() and stage.job in slots.holders:
             node = self._anywhere(pending[-1], now_ms)
             if node != NONE:
                 self._launched(pending[-1], pending)
@@ -153,14 +150,14 @@ class DelayScheduling:
         if self._slots.open_total <= 0 and not self._slots.holders:
             return None
         if self._level < len(self._levels) - 1:
-            at_ms = max(now_ms + 1, self._reset_ms + self._waits.of(self._levels[self._level]))
+            at_ms = max(now_ms + 1, self._reset_ms + self._delay.waits.of(self._levels[self._level]))
         elif self._round is not None and self._round.full:
             return None
         else:
             at_ms = now_ms + 1
         if self._round is not None and not self._round.full:
             at_ms = min(at_ms, now_ms + 1)
-        at_ms = self._waits.offered_at_ms(at_ms)
+        at_ms = self._delay.waits.offered_at_ms(at_ms)
         if now_ms < self._wake_ms <= at_ms:
             return None
         self._wake_ms = at_ms
@@ -173,12 +170,16 @@ class DelayScheduling:
     def there_ms(self, task: int, node: int, duration_ms: int) -> int:
         """The time of a task on ``node`` that took ``duration_ms`` where it was seen."""
         cached = self._of[task].executors
-        if self._away == 1.0 or not cached:
+        if self._delay.away == 1.0 or not cached:
             return duration_ms
         seen_away = bool(self._seen) and self._seen[task] not in cached
-        return max(1, round(duration_ms * self._away ** ((node not in cached) - seen_away)))
+        return max(1, round(duration_ms * self._delay.away ** ((node not in cached) - seen_away)))
 
     # ---- the waiting tasks ----
+
+    def _is_tied(self) -> bool:
+        """Whether nodes cache the input of a task."""
+        return any(alike.executors for alike in self._alike)
 
     def _follow(self, pending: list[int]) -> None:
         if pending is self._list and len(pending) == self._waiting:
@@ -205,14 +206,14 @@ class DelayScheduling:
         offers = self._round
         if offers is not None and offers.now_ms == now_ms:
             return offers
-        if offers is not None and not self._waits.restarts_at_launch:
+        if offers is not None and not self._delay.waits.restarts_at_launch:
             if offers.refused:
                 self._unrefused = False
             elif offers.nearest is not None and (offers.full or self._unrefused):
                 self._restart(offers.now_ms, offers.nearest)
                 self._unrefused = True
         # Ends of holds are offered with all free slots, too.
-        full = not self._waits.revive_ms or offers is None or slots.offers.all or bool(slots.holders)
+        full = not self._delay.waits.revive_ms or offers is None or slots.offers.all or bool(slots.holders)
         self._round = offers = _Round(now_ms, full)
         return offers
 
@@ -251,7 +252,7 @@ class DelayScheduling:
     def _allowed(self, now_ms: int) -> Level:
         while self._level < len(self._levels) - 1:
             level = self._levels[self._level]
-            wait_ms = self._waits.of(level)
+            wait_ms = self._delay.waits.of(level)
             if not any(alike.waiting and alike.prefers(level) for alike in self._alike):
                 self._reset_ms = now_ms
             elif now_ms - self._reset_ms >= wait_ms:
