@@ -7,7 +7,7 @@ must give the same decisions in both.
 """
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, Locality, NodeSpec, Power, uniform_nodes
-from spark_sched_lab.cluster.delay_scheduling import Delay, LocalityWaits
+from spark_sched_lab.cluster.locality import Delay, LocalityWaits
 from spark_sched_lab.engine.engine import Simulation
 from spark_sched_lab.engine.planning import Planner
 from spark_sched_lab.engine.results import Result

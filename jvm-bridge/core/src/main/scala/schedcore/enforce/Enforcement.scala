@@ -54,7 +54,7 @@ final case class OfferRank(priority: Int, turn: QueueTurn, place: Int, arrival: 
 
 object OfferRank {
   /** Of task sets that are nobody's. */
-  val Nobodys: OfferRank = OfferRank(0, QueueTurn.NoQueue, 0, 0)
+  val NoJob: OfferRank = OfferRank(0, QueueTurn.NoQueue, 0, 0)
 }
 
 /**

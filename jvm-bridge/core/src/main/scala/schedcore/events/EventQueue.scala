@@ -45,7 +45,7 @@ final class EventQueue(
       case end: Event.JobEnded => end.copy(number = Some(version))
       case other => other
     }
-    if (teaches) journal.heard(event)
+    if (teaches) journal.record(event)
     if (resetDue) { if (endsJob(event)) unread += 1 } // The whole state contains the rest.
     else if (events.size >= capacity) {
       dropped += events.size + 1
@@ -75,11 +75,11 @@ final class EventQueue(
         journal.plannerOver()
         givenUpBefore += givenUp
         givenUp = 0
-        val told = journal.retold(state)
-        resetDue = told.size >= capacity / 2 // Later events need room, too.
+        val rebuilt = journal.withEnded(state)
+        resetDue = rebuilt.size >= capacity / 2 // Later events need room, too.
         whole = !resetDue
-        stateSize = if (whole) told.size else 0
-        if (whole) events ++= told
+        stateSize = if (whole) rebuilt.size else 0
+        if (whole) events ++= rebuilt
         lock.notifyAll()
         nothing
       }
@@ -119,9 +119,9 @@ final class EventQueue(
       lock.synchronized(if (asker != planner) nothing else {
         events.clear()
         resetDue = false
-        val told = journal.retold(state)
-        sent += told.size
-        Batch(version, reset = true, dropped, nowMs(), told, stopping = stopping)
+        val rebuilt = journal.withEnded(state)
+        sent += rebuilt.size
+        Batch(version, reset = true, dropped, nowMs(), rebuilt, stopping = stopping)
       })
     } else {
       val batch = lock.synchronized(if (asker != planner) nothing else {

@@ -28,7 +28,7 @@ final class JobJournal(mostEntries: Int) {
   private var lastDropped = 0L
   private var lost = 0L
 
-  def heard(event: Event): Unit = {
+  def record(event: Event): Unit = {
     event match {
       case e: Event.JobStarted => add(active.getOrElseUpdate(e.mark.key, new Story(e)), 1)
       case e: Event.StageStarted => of(e.job)(story => add(story, story.stageStarted(e)))
@@ -66,15 +66,15 @@ final class JobJournal(mostEntries: Int) {
   def unlearned: Long = lost
 
   /** @param state the events that rebuild the present state @return these, with the jobs that are over and the stages that are */
-  def retold(state: Seq[Event]): Seq[Event] = {
+  def withEnded(state: Seq[Event]): Seq[Event] = {
     val now = state.collect { case s: Event.StageStarted => (s.job, s.stage) -> s }.toMap
-    val told = mutable.HashSet.empty[(String, String)]
+    val inStories = mutable.HashSet.empty[(String, String)]
     over.iterator.flatMap(_.events).map(Event.Past(_)).toList ++ state.flatMap {
       case started: Event.JobStarted => active.get(started.mark.key).fold(Seq[Event](started)) { story =>
-        told ++= story.activeIn(now)
-        story.retold(started, now)
+        inStories ++= story.activeIn(now)
+        story.withEnded(started, now)
       }
-      case stage: Event.StageStarted if told((stage.job, stage.stage)) => Nil
+      case stage: Event.StageStarted if inStories((stage.job, stage.stage)) => Nil
       case other => Seq(other)
     }
   }
@@ -213,7 +213,7 @@ private object JobJournal {
       stages.keys.map((started.mark.key, _)).filter(now.contains)
 
     /** A job that is not over, as the state has it, with what the state lacks. */
-    def retold(job: Event.JobStarted, now: Map[(String, String), Event.StageStarted]): Seq[Event] =
+    def withEnded(job: Event.JobStarted, now: Map[(String, String), Event.StageStarted]): Seq[Event] =
       job.copy(lastEndMs = lastEndMs) +: steps.iterator.flatMap { case (stage, starts) =>
         (now.get((stage.started.job, stage.started.stage)), stage.past) match {
           case (Some(present), past) if starts =>

@@ -20,7 +20,7 @@ trait LedgerListener {
  * Invariants (see [[violations]]): on each executor the held slots never exceed the free ones; a job that ended
  * holds nothing; every hold has a finite deadline.
  *
- * This is the interface: events, questions, and Algorithm 1. Its books are [[LedgerBooks]], the formulas of a stage and
+ * This is the interface: events, questions, and Algorithm 1. Free and held slots are in [[LedgerHoldings]], the formulas of a stage and
  * a job are in [[LedgerStage]] and [[LedgerJob]], the time between actions is in [[LedgerPauses]].
  *
  * The simulator has the same state machine in Python (`spark_sched_lab/enforce/ledger.py` and its `ledger_*.py`); golden sequences
@@ -34,49 +34,49 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   private var arrivals = 0
   private val pauses = new LedgerPauses(idle)
   private val barriers = new Barriers(seed)
-  private val books = new LedgerBooks(listener, pauses)
-  import books.{attempts, executors, jobs, stages}
+  private val holdings = new LedgerHoldings(listener, pauses)
+  import holdings.{attempts, executors, jobs, stages}
 
-  def counters: LedgerCounters = books.counters
+  def counters: LedgerCounters = holdings.counters
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
   def executorAdded(executor: String, slots: Int, profile: Int = 0): Unit =
-    executors.getOrElseUpdate(executor, books.newExecutor(executor, slots, profile))
+    executors.getOrElseUpdate(executor, holdings.newExecutor(executor, slots, profile))
 
   /** Sets the free slots to what the cluster really offers; holds that no longer fit are dropped. */
   def observeFree(executor: String, free: Int, nowMs: Long): Unit = {
-    val e = executors.getOrElseUpdate(executor, books.newExecutor(executor, free))
+    val e = executors.getOrElseUpdate(executor, holdings.newExecutor(executor, free))
     e.free = free
     e.excluded = false
     if (free > e.slots) {
       pauses.capacity.add(free - e.slots)
       e.slots = free
     }
-    books.dropWhatDoesNotFit(e, nowMs)
+    holdings.dropWhatDoesNotFit(e, nowMs)
   }
 
   /** No new holds there and the present ones go: decommissioned. Running tasks go on. */
   def executorDraining(executor: String, nowMs: Long): Unit =
     executors.get(executor).foreach { e =>
       e.draining = true
-      books.releaseAllOn(e, "executor_lost", nowMs)
+      holdings.releaseAllOn(e, "executor_lost", nowMs)
     }
 
   /** No new holds there and the present ones go, until it is observed again: it is excluded for a while. */
   def executorExcluded(executor: String, nowMs: Long): Unit =
     executors.get(executor).foreach { e =>
       e.excluded = true
-      books.releaseAllOn(e, "executor_lost", nowMs)
+      holdings.releaseAllOn(e, "executor_lost", nowMs)
     }
 
   /** The executor is gone with all that ran and was held there. */
   def executorRemoved(executor: String, nowMs: Long): Unit =
     executors.get(executor).foreach { e =>
-      books.releaseAllOn(e, "executor_lost", nowMs)
+      holdings.releaseAllOn(e, "executor_lost", nowMs)
       executors -= executor
       pauses.capacityLost(e.slots, jobs.values, nowMs)
-      attempts.valuesIterator.filter(_.executor == executor).toList.sortBy(_.task).foreach(books.forget)
+      attempts.valuesIterator.filter(_.executor == executor).toList.sortBy(_.task).foreach(holdings.forget)
     }
 
   /** Whether Spark offers its slots: it is neither excluded nor about to go. */
@@ -104,7 +104,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     if (!jobs.contains(job)) {
       arrivals += 1
       jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers)
-      books.joinPool(jobs(job))
+      holdings.joinPool(jobs(job))
     }
 
   /**
@@ -125,11 +125,11 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     jobs.get(job).foreach { j =>
       if (j.rule != rule) {
         j.rule = rule
-        books.joinPool(j)
-        if (!j.mayHold) books.releaseAllOf(j, "disabled", nowMs)
+        holdings.joinPool(j)
+        if (!j.mayHold) holdings.releaseAllOf(j, "disabled", nowMs)
         else {
           j.refreshDeadline(nowMs)
-          books.demandLearned(j, nowMs)
+          holdings.demandLearned(j, nowMs)
           if (j.pause.isOpen && rule.firstGapMs.isDefined) pauses.plan(j, nowMs)
         }
       }
@@ -138,8 +138,8 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def jobEnded(job: String, nowMs: Long): Unit =
     jobs.remove(job).foreach { j =>
       j.ended = true
-      books.releaseAllOf(j, "job_ended", nowMs)
-      books.leavePool(j)
+      holdings.releaseAllOf(j, "job_ended", nowMs)
+      holdings.leavePool(j)
       j.stages.keysIterator.foreach(stages -= _)
       j.stages.clear()
       j.demand.successors.clear()
@@ -176,7 +176,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors, reads)
       j.demand.overridden = 0 // The new stage's own tasks ask for slots now.
-      books.refreshDemand(j, nowMs)
+      holdings.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
     }
 
@@ -192,13 +192,13 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       stage: String, vertex: String, slots: Option[Int], ready: Boolean, nowMs: Long,
       inputs: Seq[String] = Nil): Unit = stages.get(stage).foreach { p =>
     LedgerDemand.learned(p, vertex, slots, ready, inputs)
-    books.demandLearned(p.job, nowMs)
+    holdings.demandLearned(p.job, nowMs)
   }
 
   /** It became known whether the job ends with an active stage. */
   def lastLearned(stage: String, last: Boolean, nowMs: Long): Unit = stages.get(stage).foreach { p =>
     p.following.last = last
-    books.demandLearned(p.job, nowMs)
+    holdings.demandLearned(p.job, nowMs)
   }
 
   /** The stage ended, by its last task or otherwise; ending it twice is harmless. */
@@ -208,10 +208,10 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     j.order.stageOver(stage)
     LedgerDemand.stopped(j, p, nowMs)
     if (j.stages.isEmpty) {
-      if (p.isLast) books.releaseAllOf(j, "released", nowMs)
+      if (p.isLast) holdings.releaseAllOf(j, "released", nowMs)
       else pauses.begin(j, p, nowMs)
     } else {
-      books.refreshDemand(j, nowMs)
+      holdings.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
     }
   }
@@ -219,7 +219,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** An action of the job failed or was cancelled: no stage of its DAG follows, so nothing stays held for one. */
   def actionFailed(job: String, nowMs: Long): Unit = jobs.get(job).filter(_.pause.isOpen).foreach { j =>
     pauses.cut(j, nowMs)
-    books.releaseAllOf(j, "action_failed", nowMs)
+    holdings.releaseAllOf(j, "action_failed", nowMs)
   }
 
   // ---- tasks -------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def giveWay(job: String, nowMs: Long): Unit = jobs.get(job).foreach { j =>
     j.demand.overridden = 0
     counters.holdsGivenWay += j.held
-    executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) books.unhold(e, j, "gave_way", nowMs))
+    executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) holdings.unhold(e, j, "gave_way", nowMs))
   }
 
   def taskLaunched(task: Long, stage: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
@@ -266,19 +266,19 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       // A large task's need is rounded up to whole slots, so that a task that fits may need more slots than are free.
       val slots = at.fold(p.slotsPerTask)(e => math.max(1, math.min(p.slotsPerTask, e.free)))
       val a = new LedgerAttempt(task, p, index, executor, copy, nowMs, slots)
-      books.launched(a)
+      holdings.launched(a)
       if (copy) counters.copiesLaunched += 1
       else {
         p.launched(nowMs)
         j.demand.peakSlots = math.max(j.demand.peakSlots, j.running)
       }
       at.foreach { e =>
-        books.use(e, j, slots, nowMs)
+        holdings.use(e, j, slots, nowMs)
         e.free -= slots
-        books.dropWhatDoesNotFit(e, nowMs, Some(j))
+        holdings.dropWhatDoesNotFit(e, nowMs, Some(j))
       }
       if (j.stages.size > 1 && !p.waits) j.refreshDeadline(nowMs)
-      if (j.held > 0) books.trim(j, nowMs)
+      if (j.held > 0) holdings.trim(j, nowMs)
     }
 
   /**
@@ -289,7 +289,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def taskEnded(task: Long, success: Boolean, nowMs: Long): Decision = attempts.get(task) match {
     case None => Decision(keep = false, "unknown task")
     case Some(a) =>
-      books.forget(a)
+      holdings.forget(a)
       val p = a.stage
       val j = p.job
       executors.get(a.executor).foreach(_.free += a.slots)
@@ -299,7 +299,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       val active = stages.contains(p.key)
       val completed = success && !wasDone && active
       if (completed && j.mayHold && !p.isLast) {
-        books.refreshDemand(j, nowMs, Some(a))
+        holdings.refreshDemand(j, nowMs, Some(a))
         j.refreshDeadline(nowMs)
       }
       val again = active && !success && !wasDone
@@ -310,34 +310,34 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
         else LedgerDecisions.keepUnlessLast(p, if (again) "retry" else "copy returned", nowMs, place)
       val wanted = if (decision.keep) LedgerDecisions.slotsToKeep(a, completed, nowMs, place) else 0
       var kept = 0
-      while (kept < wanted && books.hold(j, Some(p), a.executor, nowMs)) kept += 1
-      for (_ <- kept until a.slots) books.offerToPreReservers(a.executor, nowMs)
+      while (kept < wanted && holdings.hold(j, Some(p), a.executor, nowMs)) kept += 1
+      for (_ <- kept until a.slots) holdings.offerToPreReservers(a.executor, nowMs)
       if (p.done.count == p.tasks) {
-        if (active) books.barrierFell(p, nowMs) // and not the loser of a race with a copy
+        if (active) holdings.barrierFell(p, nowMs) // and not the loser of a race with a copy
         stageEnded(p.key, nowMs)
       }
-      books.preReserveIdle(j, nowMs)
+      holdings.preReserveIdle(j, nowMs)
       if (decision.keep && kept == 0) Decision(keep = false, "executor gone") else decision
   }
 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
   def taskUndone(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).foreach { p =>
     p.done.remove(index)
-    books.refreshDemand(p.job, nowMs)
+    holdings.refreshDemand(p.job, nowMs)
   }
 
   /** Another attempt of the stage did the task, which runs no more in this one. */
   def taskDoneElsewhere(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).filterNot(_.done(index)).foreach { p =>
     p.done.add(index) // Nobody knows how long it took here.
     if (p.job.mayHold && !p.isLast) {
-      books.refreshDemand(p.job, nowMs)
+      holdings.refreshDemand(p.job, nowMs)
       p.job.refreshDeadline(nowMs)
     }
     if (p.done.count == p.tasks) {
-      books.barrierFell(p, nowMs)
+      holdings.barrierFell(p, nowMs)
       stageEnded(p.key, nowMs)
     }
-    books.preReserveIdle(p.job, nowMs)
+    holdings.preReserveIdle(p.job, nowMs)
   }
 
   /** Whether the stage has started and not ended. */
@@ -352,11 +352,11 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def wantsCopies(stage: String, nowMs: Long): Boolean = stages.get(stage).exists(p => p.stragglers(nowMs).nonEmpty)
 
   def anyCopiesDue(nowMs: Long): Boolean =
-    books.heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.stages.valuesIterator.exists(_.stragglers(nowMs).nonEmpty))
+    holdings.heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.stages.valuesIterator.exists(_.stragglers(nowMs).nonEmpty))
 
   /** Stage and index of each task that is to have a copy. */
   def copiesDue(nowMs: Long): Seq[(String, Int)] =
-    if (books.heldNow == 0) Nil
+    if (holdings.heldNow == 0) Nil
     else jobs.valuesIterator.filter(_.held > 0).flatMap(_.stages.valuesIterator).flatMap(p => p.stragglers(nowMs).map(p.key -> _.index)).toList
 
   /** The task that a slot of `executor`, held by the stage's job, should run a copy of. */
@@ -376,20 +376,20 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     var any = false
     jobs.valuesIterator.foreach { j =>
       if (j.held > 0 && j.deadlineMs <= nowMs) {
-        if (j.pause.isOpen && j.deadlineMs < j.pause.endMs) books.releaseUnaffordable(j, nowMs)
+        if (j.pause.isOpen && j.deadlineMs < j.pause.endMs) holdings.releaseUnaffordable(j, nowMs)
         else {
           counters.holdsExpired += j.held
-          books.releaseAllOf(j, "expired", nowMs)
+          holdings.releaseAllOf(j, "expired", nowMs)
         }
         any = true
       }
     }
-    books.expireBudget(nowMs) || any
+    holdings.expireBudget(nowMs) || any
   }
 
   /** When `expire` or `anyCopiesDue` should next be asked; None while nothing is held. */
   def nextWakeMs(nowMs: Long): Option[Long] =
-    if (books.heldNow == 0) None
+    if (holdings.heldNow == 0) None
     else {
       var wake = pauses.budgetEndMs(nowMs)
       jobs.valuesIterator.foreach { j =>
@@ -403,11 +403,11 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       Some(wake)
     }
 
-  def heldSlots: Int = books.heldNow
+  def heldSlots: Int = holdings.heldNow
   def heldBy(job: String): Int = jobs.get(job).fold(0)(_.held)
 
   /** Idle-held slot time so far, in slot-milliseconds. */
-  def heldIdleMs(nowMs: Long): Long = books.heldIdleMs(nowMs)
+  def heldIdleMs(nowMs: Long): Long = holdings.heldIdleMs(nowMs)
 
   /** The same of one job; 0 where it is unknown. */
   def heldIdleMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(j => j.heldTime.until(j.held, nowMs))
@@ -425,7 +425,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def idleCostMs(nowMs: Long): Long = pauses.costMs(nowMs)
 
   /** Sentences about what must never be; empty when all is well. */
-  def violations(): Seq[String] = books.violations()
+  def violations(): Seq[String] = holdings.violations()
 
   private def finishTask(a: LedgerAttempt, nowMs: Long): Unit = {
     a.stage.finish(a.index, nowMs - a.launchMs)

@@ -5,7 +5,7 @@ package ledger
 final case class Decision(keep: Boolean, reason: String)
 
 /** Whether a job keeps a slot that one of its tasks freed: HANDLETASKCOMPLETION of Algorithm 1. The twin of
-  * `spark_sched_lab/enforce/ledger_decisions.py`. Pure functions of a stage's and its job's books.
+  * `spark_sched_lab/enforce/ledger_decisions.py`. Pure functions of the records of a stage and its job.
   */
 private[schedcore] object LedgerDecisions {
 

@@ -30,7 +30,7 @@ final class Orders(mode: String = Modes.On) {
   }
 
   /** The event of the job's change has this version. */
-  def toldAs(job: String, version: Long): Unit = changedAt(job) = version
+  def sentAs(job: String, version: Long): Unit = changedAt(job) = version
 
   def jobEnded(job: String): Unit = {
     onHold -= job
@@ -52,6 +52,6 @@ final class Orders(mode: String = Modes.On) {
   def inForce: Option[Event.SchedulingChanged] = switched
 
   /** The same for one job; its mark is sent separately. */
-  def retold(mark: JobMark, nowMs: Long): Seq[Event] =
+  def withEnded(mark: JobMark, nowMs: Long): Seq[Event] =
     if (isOnHold(mark.key)) Seq(changed(mark, held = true, "", nowMs)) else Nil
 }

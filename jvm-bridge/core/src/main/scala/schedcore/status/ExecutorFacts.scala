@@ -27,10 +27,10 @@ final case class ExecutorFacts(
  * @param names of the jobs that hold something, by key
  * @param pilots indices of the pilots that run, by stage that waits for them
  */
-final case class ExecutorBooks(
+final case class ExecutorSnapshot(
     executors: Seq[Event.ExecutorAdded], running: Seq[Event.TaskLaunched], holds: Seq[(String, String, Int, Long)],
     names: Map[String, String], pilots: Map[String, Set[Int]]) {
-  import ExecutorBooks._
+  import ExecutorSnapshot._
 
   /** In the order of `executors`; one pass over what runs. */
   def facts: Seq[ExecutorFacts] = {
@@ -47,13 +47,13 @@ final case class ExecutorBooks(
     pilots.nonEmpty && !task.copy && pilots.get(task.stage).exists(_(task.index))
 }
 
-object ExecutorBooks {
-  val Empty: ExecutorBooks = ExecutorBooks(Nil, Nil, Nil, Map.empty, Map.empty)
+object ExecutorSnapshot {
+  val Empty: ExecutorSnapshot = ExecutorSnapshot(Nil, Nil, Nil, Map.empty, Map.empty)
 
   /** @param nameOf the name of a job by its key, where that is known */
   def copied(
       executors: Iterator[Event.ExecutorAdded], running: Iterator[Event.TaskLaunched], holds: Seq[(String, String, Int, Long)],
-      nameOf: String => Option[String], pilots: Map[String, Set[Int]]): ExecutorBooks = ExecutorBooks(
+      nameOf: String => Option[String], pilots: Map[String, Set[Int]]): ExecutorSnapshot = ExecutorSnapshot(
     executors.toList, running.toList, holds, holds.iterator.map(_._1).flatMap(key => nameOf(key).map(key -> _)).toMap, pilots)
 
   /** Slots of one executor. */

@@ -5,7 +5,7 @@ import java.time.Instant
 import java.time.temporal.ChronoUnit.SECONDS
 
 import com.fasterxml.jackson.databind.JsonNode
-import schedcore.ledger.ShadowBook
+import schedcore.ledger.ShadowCounters
 import schedcore.marks.JobMark
 import schedcore.plan.{EndForecast, JobPlan, Start}
 
@@ -38,7 +38,7 @@ final case class SlotTimes(
   /** By the names that documents have for the kinds; what would have been and what is expected are there if they exist. */
   def byName: Seq[(String, Long)] =
     Seq("run" -> runMs, "held_idle" -> heldIdleMs, "evicted" -> evictedMs, "copied" -> copiedMs) ++
-      Option.when(wouldHaveHeldMs > 0)(s"${ShadowBook.Prefix}held_idle" -> wouldHaveHeldMs) ++
+      Option.when(wouldHaveHeldMs > 0)(s"${ShadowCounters.Prefix}held_idle" -> wouldHaveHeldMs) ++
       Option.when(heldAtMostMs > 0)("held_idle_at_most" -> heldAtMostMs)
 
   /** All of it in words, with lengths of time as `text` writes them. */
@@ -61,7 +61,7 @@ object SlotTimes {
   def ofNode(node: JsonNode): SlotTimes = {
     def ms(kind: String) = node.path(kind).asLong
     SlotTimes(
-      ms("run"), ms("held_idle"), ms("evicted"), ms("copied"), ms(s"${ShadowBook.Prefix}held_idle"), ms("held_idle_at_most"))
+      ms("run"), ms("held_idle"), ms("evicted"), ms("copied"), ms(s"${ShadowCounters.Prefix}held_idle"), ms("held_idle_at_most"))
   }
 }
 
@@ -82,7 +82,7 @@ final case class PlanForJob(
     queuedBehind: Option[Int] = None)
 
 /**
- * One job as the driver's books have it at a moment; a copy, to be read without the scheduler's lock.
+ * A copy of one job's state at a moment, to be read without the scheduler's lock.
  *
  * @param priority in force
  * @param isolation in force

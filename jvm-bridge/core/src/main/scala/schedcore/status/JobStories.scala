@@ -14,8 +14,8 @@ final case class StoryEntry(atMs: Long, text: String)
  * What happened to each job from its submission on: its stages, and every change of its state, of what it holds and of the
  * plan's reason that a look at it found.
  *
- * Looks are seconds apart, so what begins and ends between two of them is not here; submission, stages, evictions and the
- * end are told. A job's story keeps its beginning and its latest entries, and is dropped some time after the job. Safe from any
+ * Looks are seconds apart, so a change that begins and ends between two of them is missing. Submission, stages, evictions
+ * and the end are reported as they happen. A job's story keeps its beginning and its latest entries, and is dropped some time after the job. Safe from any
  * thread: its lock is held for one job at a time and no other is taken under it.
  */
 final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobStories.MostEnded) {
@@ -30,11 +30,11 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 
   def submitted(job: String, atMs: Long): Unit = synchronized {
     val story = new Story
-    story.tell(atMs, "submitted")
+    story.add(atMs, "submitted")
     living(job) = story
   }
 
-  def tell(job: String, atMs: Long, text: => String): Unit = synchronized(living.get(job).foreach(_.tell(atMs, text)))
+  def add(job: String, atMs: Long, text: => String): Unit = synchronized(living.get(job).foreach(_.add(atMs, text)))
 
   /**
    * The job lost slots to others or took theirs; moves within one second are one entry.
@@ -57,7 +57,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
    * @param atMs when that was seen, which may be later
    */
   def ended(last: JobFacts, atMs: Long): Unit = synchronized(living.remove(last.mark.key).foreach { story =>
-    story.tell(atMs, summary(last, last.times.endedMs.getOrElse(atMs)))
+    story.add(atMs, summary(last, last.times.endedMs.getOrElse(atMs)))
     over -= last.mark.key // A key that is used again counts as the latest.
     over(last.mark.key) = new Ended(last, story, atMs)
     if (fresh.size < MostFresh) fresh += over(last.mark.key)
@@ -115,7 +115,7 @@ object JobStories {
     private var heldSinceMs = 0L
     private var moves = Map.empty[(String, String), Move] // of the second of the last one, by what stands around the number
 
-    def tell(atMs: Long, text: String): Unit = {
+    def add(atMs: Long, text: String): Unit = {
       val entry = StoryEntry(atMs, PlainText.of(text))
       if (first.size < MostFirst) first += entry
       else {
@@ -130,7 +130,7 @@ object JobStories {
       val sum = slots + before.fold(0)(_.slots)
       val text = s"$what $sum slot${if (sum == 1) "" else "s"} $where"
       val entry = before.map(_.entry).filter(old => replaced(old, old.copy(text = PlainText.of(text)))).fold {
-        tell(atMs, text)
+        add(atMs, text)
         StoryEntry(atMs, PlainText.of(text))
       }(_.copy(text = PlainText.of(text)))
       moves += (what, where) -> Move(entry, sum)
@@ -147,17 +147,17 @@ object JobStories {
       val stateNow = job.state.text
       if (stateNow != state) {
         state = stateNow
-        tell(atMs, stateNow + slotsOf(job))
+        add(atMs, stateNow + slotsOf(job))
       }
       job.plan.rules.map(_.reason).filter(r => r.nonEmpty && r != reason).foreach { why =>
         reason = why
-        tell(atMs, s"${plan.fold("the plan")(p => s"plan ${p.number} of ${p.about.policy}")}: $why")
+        add(atMs, s"${plan.fold("the plan")(p => s"plan ${p.number} of ${p.about.policy}")}: $why")
       }
       if (held == 0 && job.heldSlots > 0) {
         heldSinceMs = atMs
-        tell(atMs, s"holds ${job.heldSlots} idle slots")
+        add(atMs, s"holds ${job.heldSlots} idle slots")
       } else if (held > 0 && job.heldSlots == 0) {
-        tell(atMs, s"holds no slots any more, after ${seconds(atMs - heldSinceMs)}")
+        add(atMs, s"holds no slots any more, after ${seconds(atMs - heldSinceMs)}")
       }
       held = job.heldSlots
     }

@@ -20,7 +20,7 @@ final class JobJournalSuite extends AnyFunSuite {
 
   private def journal(events: Event*)(implicit most: Int = 1000): JobJournal = {
     val made = new JobJournal(most)
-    (Event.JobStarted(0, job) +: events).foreach(made.heard)
+    (Event.JobStarted(0, job) +: events).foreach(made.record)
     made
   }
 
@@ -28,7 +28,7 @@ final class JobJournalSuite extends AnyFunSuite {
     val made = journal(
       stage(0, 2), launched(1, 0, 0, 5), launched(2, 0, 1, 6), ended(1, 0, 0, 15), ended(2, 0, 1, 16), over(0, 17),
       stage(1, 1, 20), launched(3, 1, 0, 21), ended(3, 1, 0, 31), over(1, 32), end(11))
-    val told = made.retold(Nil)
+    val told = made.withEnded(Nil)
     assert(told.forall(_.isInstanceOf[Event.Past]))
     assert(told.collect { case Event.Past(event) => event } === Seq(
       Event.JobStarted(0, job, begunMs = Some(5), lastEndMs = Some(31)),
@@ -42,7 +42,7 @@ final class JobJournalSuite extends AnyFunSuite {
       launched(5, 0, 0, 1, copy = true), ended(5, 0, 0, 2, copy = true), ended(1, 0, 0, 3, "killed"),
       ended(2, 0, 1, 3, "failed"), launched(6, 0, 1, 4), ended(6, 0, 1, 5),
       ended(3, 0, 2, 6), ended(3, 0, 2, 7, "lost"), ended(4, 0, 3, 8), over(0, 9), end(20))
-    assert(made.retold(Nil).collect { case Event.Past(tasks: Event.ShortTasks) => tasks.indices }.flatten === Seq(3))
+    assert(made.withEnded(Nil).collect { case Event.Past(tasks: Event.ShortTasks) => tasks.indices }.flatten === Seq(3))
   }
 
   test("a job that goes on is told with the stages that are over, and with the times of the tasks that are") {
@@ -51,7 +51,7 @@ final class JobJournalSuite extends AnyFunSuite {
       stage(1, 3, 20), launched(2, 1, 0, 21), ended(2, 1, 0, 31), launched(3, 1, 1, 22, copy = true), ended(3, 1, 1, 33, copy = true))
     val present = stage(1, 3, 20).copy(done = Seq(0, 1)) // as the ledger knows
     val state = Seq(Event.JobStarted(0, job, begunMs = Some(5)), present)
-    assert(made.retold(state) === Seq(
+    assert(made.withEnded(state) === Seq(
       Event.JobStarted(0, job, begunMs = Some(5), lastEndMs = Some(33)),
       Event.Past(stage(0, 1)), Event.Past(Event.ShortTasks(15, key, "0.0", "e", Seq(1L), Seq(0), Seq(10L))), Event.Past(over(0, 16)),
       present.copy(done = Seq(1)), Event.Past(Event.ShortTasks(33, key, "1.0", "e", Seq(2L), Seq(0), Seq(10L)))))
@@ -61,18 +61,18 @@ final class JobJournalSuite extends AnyFunSuite {
     val given = Event.StageEnded(10, key, "0.0", completed = false)
     val made = journal(stage(0, 2), launched(1, 0, 0, 5), ended(1, 0, 0, 6), given)
     val state = Seq(Event.JobStarted(0, job), stage(0, 2).copy(done = Seq(0)), given)
-    assert(made.retold(state).collect { case e: Event.StageEnded => e; case Event.Past(e: Event.StageEnded) => e } === Seq(given))
+    assert(made.withEnded(state).collect { case e: Event.StageEnded => e; case Event.Past(e: Event.StageEnded) => e } === Seq(given))
   }
 
   test("beyond its size the jobs that ended first go, which counts where the planner that read them stored nothing") {
     val made = new JobJournal(4)
     for (n <- 1 to 6) {
       val mark = JobMark.from(Map("spark.sched.job.id" -> s"j$n").get(_), n)
-      made.heard(Event.JobStarted(0, mark))
-      made.heard(Event.JobEnded(1, mark.key, "ended", number = Some(n)))
+      made.record(Event.JobStarted(0, mark))
+      made.record(Event.JobEnded(1, mark.key, "ended", number = Some(n)))
     }
     assert(made.waiting === 6 && made.unlearned === 0)
-    assert(made.retold(Nil).collect { case Event.Past(e: Event.JobEnded) => e.number.get } === Seq(3, 4, 5, 6))
+    assert(made.withEnded(Nil).collect { case Event.Past(e: Event.JobEnded) => e.number.get } === Seq(3, 4, 5, 6))
     made.plannerOver()
     assert(made.waiting === 4 && made.unlearned === 2)
   }
@@ -81,8 +81,8 @@ final class JobJournalSuite extends AnyFunSuite {
     val made = new JobJournal(1)
     for (n <- 1 to 3) {
       val mark = JobMark.from(Map("spark.sched.job.id" -> s"j$n").get(_), n)
-      made.heard(Event.JobStarted(0, mark))
-      made.heard(Event.JobEnded(1, mark.key, "ended", number = Some(n)))
+      made.record(Event.JobStarted(0, mark))
+      made.record(Event.JobEnded(1, mark.key, "ended", number = Some(n)))
     }
     made.stored(3)
     made.plannerOver()
@@ -93,18 +93,18 @@ final class JobJournalSuite extends AnyFunSuite {
     val events = stage(0, 5) +: (0 until 5).flatMap(i => Seq(launched(i, 0, i, i), ended(i, 0, i, 10L + i)))
     val made = journal(events: _*)(4)
     made.plannerOver()
-    made.heard(over(0, 20))
-    made.heard(end(30))
+    made.record(over(0, 20))
+    made.record(end(30))
     made.plannerOver()
     assert(made.unlearned === 1)
-    assert(made.retold(Nil) === Seq(
+    assert(made.withEnded(Nil) === Seq(
       Event.Past(Event.JobStarted(0, job, begunMs = Some(0), lastEndMs = Some(14))), Event.Past(end(30))))
   }
 
   test("attempts that were all lost before one succeeded are no begin") {
     val made = journal(stage(0, 1), launched(1, 0, 0, 5), ended(1, 0, 0, 6, "lost"))
-    assert(made.retold(Seq(Event.JobStarted(0, job))) === Seq(Event.JobStarted(0, job, lastEndMs = Some(6))))
+    assert(made.withEnded(Seq(Event.JobStarted(0, job))) === Seq(Event.JobStarted(0, job, lastEndMs = Some(6))))
     val over = journal(stage(0, 1), launched(1, 0, 0, 5), ended(1, 0, 0, 6, "lost"), launched(2, 0, 0, 7), ended(2, 0, 0, 17), end(9))
-    assert(over.retold(Nil).collectFirst { case Event.Past(e: Event.JobStarted) => e.begunMs } === Some(Some(7)))
+    assert(over.withEnded(Nil).collectFirst { case Event.Past(e: Event.JobStarted) => e.begunMs } === Some(Some(7)))
   }
 }

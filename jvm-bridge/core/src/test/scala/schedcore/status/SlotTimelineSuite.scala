@@ -49,7 +49,7 @@ final class SlotTimelineSuite extends AnyFunSuite {
     val added = Seq(Event.ExecutorAdded(0, "1", "node-1", 8, 0), Event.ExecutorAdded(0, "2", "node-2", 4, 0))
     val running = Seq(task(1, 0, "1"), task(2, 1, "1", slots = 2), task(3, 1, "1", copy = true), task(4, 0, "lost"))
     val held = Seq(("b", "1", 2, 0L), ("gone", "1", 1, 0L))
-    assert(ExecutorBooks(added, running, held, Map("b" -> "report"), Map("1.0" -> Set(1))).facts === Seq(
+    assert(ExecutorSnapshot(added, running, held, Map("b" -> "report"), Map("1.0" -> Set(1))).facts === Seq(
       ExecutorFacts("1", "node-1", 8, 4, Seq(HeldFor("b", "report", 2), HeldFor("gone", "gone", 1)), copiedSlots = 1, pilotSlots = 2),
       ExecutorFacts("2", "node-2", 4, 0, Nil)))
   }

@@ -72,13 +72,13 @@ final class StatusSuite extends AnyFunSuite {
     assert(texts() === Seq(
       "submitted", "waiting for slots, wants 5 slots", "running on 4 slots", "plan 7 of 3sigma: first by priority 10",
       "holds 2 idle slots", "holds no slots any more, after 2.5 s"))
-    (1 to 100).foreach(i => stories.tell(mark.key, 6000L + i, s"news $i"))
+    (1 to 100).foreach(i => stories.add(mark.key, 6000L + i, s"news $i"))
     assert(texts().size === JobStories.MostFirst + 1 + JobStories.MostLatest)
     assert(texts().head === "submitted" && texts().last === "news 100" && texts().exists(_.contains("entries before this one were dropped")))
     stories.ended(job.copy(outcome = Some("ended")), 1760000010000L)
     assert(texts().last.startsWith("ended after 10.0 s, 1.0 s of it before its first task; slot time: 48.0 s run, 3.0 s held idle"))
     assert(stories.endedJobs.map(_.mark.key) === Seq(mark.key))
-    stories.tell(mark.key, 1760000010001L, "too late")
+    stories.add(mark.key, 1760000010001L, "too late")
     assert(!texts().contains("too late"))
     stories.forgetOld(1760000010999L)
     assert(texts().nonEmpty)
@@ -97,11 +97,11 @@ final class StatusSuite extends AnyFunSuite {
     assert(stories.of("a") === Seq(
       StoryEntry(0, "submitted"), StoryEntry(100, "lost 3 slots to vip"), StoryEntry(200, "lost 2 slots to other"),
       StoryEntry(1100, "lost 1 slot to vip")))
-    (0 to 100).foreach(i => stories.tell("a", 1200, s"news $i"))
+    (0 to 100).foreach(i => stories.add("a", 1200, s"news $i"))
     lost(1300, 1, "vip")
     assert(stories.of("a").contains(StoryEntry(1100, "lost 2 slots to vip")))
     lost(5000, 1, "vip")
-    (0 to 100).foreach(i => stories.tell("a", 5100, s"news $i"))
+    (0 to 100).foreach(i => stories.add("a", 5100, s"news $i"))
     lost(5200, 1, "vip")
     assert(stories.of("a").last === StoryEntry(5200, "lost 2 slots to vip"), "its entry was dropped, so that there is another")
     lost(5300, 1, "vip")

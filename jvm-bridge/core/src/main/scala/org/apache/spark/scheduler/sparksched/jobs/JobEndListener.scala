@@ -29,12 +29,12 @@ private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) ex
   private def heard(event: SparkListenerEvent): Unit =
     // By name first: a driver without Spark SQL has no such class to compare with.
     event.getClass.getName match {
-      case JobEndListener.SqlStart => scheduler.books.origins.executionStarted(event)
+      case JobEndListener.SqlStart => scheduler.records.origins.executionStarted(event)
       case JobEndListener.SqlEnd => SqlEvents.executionEnded(event, scheduler)
       case JobEndListener.BatchEnd => SqlEvents.batchEnded(event, scheduler)
       case JobEndListener.StreamEnd => SqlEvents.streamEnded(event, scheduler)
       case JobEndListener.ThriftStart => JobEndListener.statementStarted(event, scheduler)
-      case name if name.startsWith(JobEndListener.Connect) => scheduler.books.origins.connectSeen()
+      case name if name.startsWith(JobEndListener.Connect) => scheduler.records.origins.connectSeen()
       case _ =>
     }
 }
@@ -49,7 +49,7 @@ private[sparksched] object JobEndListener {
 
   /** The Thrift server keeps the class to itself, but it is a case class. It runs a statement as a job group. */
   private def statementStarted(event: Any, scheduler: SchedTaskScheduler): Unit = userOfGroup(event).foreach {
-    case (group, user) => scheduler.books.origins.groupStarted(group, user)
+    case (group, user) => scheduler.records.origins.groupStarted(group, user)
   }
 
   /** The job group and the user of an event that has both, by the names of its fields. */
@@ -68,7 +68,7 @@ private object SqlEvents {
   def executionEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
     val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
     scheduler.sqlExecutionEnded(end.executionId, failed = end.errorMessage.exists(_.nonEmpty))
-    Utils.tryLogNonFatalError(scheduler.books.origins.executionEnded(end).foreach { over =>
+    Utils.tryLogNonFatalError(scheduler.records.origins.executionEnded(end).foreach { over =>
       over.blocks.foreach(scheduler.endJob)
       scheduler.sqlSessionSeen(over.session, over.setting)
     })

@@ -4,7 +4,7 @@ package jobs
 import scala.collection.mutable
 
 import schedcore.events.Event
-import schedcore.ledger.{PoolShare, SlotUse, SumInShadow}
+import schedcore.ledger.{PoolShare, ShadowSum, SlotUse}
 import schedcore.marks.JobMark
 import schedcore.status.JobFacts
 
@@ -135,6 +135,6 @@ private[sparksched] final class JobAttempts {
 
 /** Slot time that a job held idle, and was predicted to hold idle, in shadow mode. */
 private[sparksched] final class HeldInShadow(begun: Boolean) {
-  val held = new SumInShadow(begun)
-  val predicted = new SumInShadow(begun)
+  val held = new ShadowSum(begun)
+  val predicted = new ShadowSum(begun)
 }

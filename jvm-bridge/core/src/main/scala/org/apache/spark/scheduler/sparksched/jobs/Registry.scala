@@ -7,7 +7,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.scheduler.TaskInfo
-import org.apache.spark.scheduler.sparksched.planner.PlanBook
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import org.apache.spark.scheduler.sparksched.sql.SqlOutlook
 import schedcore.PlainText
 import schedcore.events.{Event, EventQueue}
@@ -16,7 +16,7 @@ import schedcore.marks.{JobCrowds, JobMark, MarkedBlocks, MarkSources, Origin, S
 import schedcore.operators.{CalledJobs, Orders}
 import schedcore.plan.Overlay
 import schedcore.settings.Settings
-import schedcore.status.{ClassSums, ExecutorBooks, JobFacts, JobStories, JobTimes, SlotTimes, StageFacts}
+import schedcore.status.{ClassSums, ExecutorSnapshot, JobFacts, JobStories, JobTimes, SlotTimes, StageFacts}
 
 /**
  * The jobs, stages, tasks and executors of this application.
@@ -83,7 +83,7 @@ private[sparksched] final class Registry(
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
   def stageStarted(
-      marked: JobMark, plans: PlanBook, sparkJobId: Int, stage: String, callSite: String, tasks: Int, outlook: DagOutlook,
+      marked: JobMark, plans: ReceivedPlans, sparkJobId: Int, stage: String, callSite: String, tasks: Int, outlook: DagOutlook,
       barrier: Boolean, restartable: Boolean, shape: TaskShape, pool: Option[PoolShare], property: String => Option[String],
       nowMs: Long): StagePlace = {
     val mark = admitted(marked, sparkJobId)
@@ -116,7 +116,7 @@ private[sparksched] final class Registry(
       nextAtMost = outlook.written.map(_.partitions * slotsPerTask), profile = shape.profile,
       killMs = outlook.killMs, writes = outlook.written.map(_.id.toString), reads = outlook.reads.map(_.toString))
     events.offer(started)
-    stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
+    stories.add(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
     val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined
     StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline, last = last)
   }
@@ -129,7 +129,7 @@ private[sparksched] final class Registry(
     else sparkJobs.jobOf(sparkJob).filter(JobCrowds.isRest).flatMap(jobs.get(_)).fold(crowds.admitted(mark))(_.mark)
   }
 
-  private def startJob(mark: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
+  private def startJob(mark: JobMark, plans: ReceivedPlans, nowMs: Long): RegisteredJob = {
     crowds.began(mark)
     warnings.count(mark)
     mark.series.foreach { series =>
@@ -164,7 +164,7 @@ private[sparksched] final class Registry(
   def stageEnded(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit =
     jobs.get(jobKey).filter(_.stages.contains(stage)).foreach { job =>
       stageGivenUp(jobKey, stage, completed, nowMs)
-      stories.tell(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
+      stories.add(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
       job.remove(stage)
       job.actions.stageCutShort = !completed
       job.lastActiveMs = nowMs
@@ -357,15 +357,15 @@ private[sparksched] final class Registry(
 
   def priority(job: String): Int = ledger.ruleOf(job).fold(0)(_.priority)
 
-  def applyPlan(plans: PlanBook, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
+  def applyPlan(plans: ReceivedPlans, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
 
-  private def applyRule(j: RegisteredJob, plans: PlanBook, nowMs: Long): Unit = {
+  private def applyRule(j: RegisteredJob, plans: ReceivedPlans, nowMs: Long): Unit = {
     val mayHold = j.closing.isEmpty && !orders.isOnHold(j.mark.key)
     ledger.ruleChanged(j.mark.key, rule(j.mark, plans, j.pool, mayHold), nowMs)
     ledger.jobRanked(j.mark.key, plans.rank(j.mark.key), j.arrival)
   }
 
-  private def rule(mark: JobMark, plans: PlanBook, pool: Option[PoolShare], mayHold: Boolean): Rule = Overlay.inForce(
+  private def rule(mark: JobMark, plans: ReceivedPlans, pool: Option[PoolShare], mayHold: Boolean): Rule = Overlay.inForce(
     settings, Overlay.own(settings, mark.priority, mark.isolation, mark.copies, pool), plans.forJob(mark.key),
     changed = orders.isNewer(mark.key, plans), mayHold && orders.reserves)
 
@@ -379,23 +379,23 @@ private[sparksched] final class Registry(
   def cancelled(job: String): Unit = jobs.get(job).foreach(_.actions.cancel())
   /** Spark jobs of a job that are not over. */
   def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.actions.sparkJobs.toList.sorted)
-  /** An operator gives a job this mark, and lets nothing of it start where it is `held`. @return what the planner is told */
-  def change(mark: JobMark, held: Boolean, by: String, plans: PlanBook, nowMs: Long): Option[Event] =
+  /** An operator gives a job this mark, and lets nothing of it start where it is `held`. @return the event for the planner */
+  def change(mark: JobMark, held: Boolean, by: String, plans: ReceivedPlans, nowMs: Long): Option[Event] =
     jobs.get(mark.key).map { job =>
-      val told = orders.changed(mark, held, by, nowMs)
+      val event = orders.changed(mark, held, by, nowMs)
       job.mark = mark
-      events.offer(told)
-      orders.toldAs(mark.key, events.currentVersion)
+      events.offer(event)
+      orders.sentAs(mark.key, events.currentVersion)
       applyRule(job, plans, nowMs)
-      told
+      event
     }
 
   /** An operator switches what holds for all jobs. */
-  def switch(change: Event.SchedulingChanged, plans: PlanBook): Unit = {
+  def switch(change: Event.SchedulingChanged, plans: ReceivedPlans): Unit = {
     orders.switch(change)
     jobs.foreach { case (key, job) =>
-      job.inShadow.held.be(orders.shadow, ledger.heldIdleMs(key, change.timeMs))
-      job.inShadow.predicted.be(orders.shadow, ledger.predictedIdleMs(key))
+      job.inShadow.held.switchTo(orders.shadow, ledger.heldIdleMs(key, change.timeMs))
+      job.inShadow.predicted.switchTo(orders.shadow, ledger.predictedIdleMs(key))
     }
     events.offer(change)
     applyPlan(plans, change.timeMs)
@@ -420,7 +420,7 @@ private[sparksched] final class Registry(
   }
 
   /** What runs on each executor's slots and whom the others are held for, to be added up later. */
-  def executorBooks(pilots: Map[String, Set[Int]]): ExecutorBooks = ExecutorBooks.copied(
+  def executorSnapshot(pilots: Map[String, Set[Int]]): ExecutorSnapshot = ExecutorSnapshot.copied(
     executors.valuesIterator, running.valuesIterator, ledger.holds, jobs.get(_).map(_.mark.name), pilots)
 
   /** Executors and their slots. */
@@ -430,7 +430,7 @@ private[sparksched] final class Registry(
 
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toList ++ orders.inForce ++
-      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.attempts.begunMs) +: orders.retold(j.mark, nowMs)) ++
+      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.attempts.begunMs) +: orders.withEnded(j.mark, nowMs)) ++
         j.stages.valuesIterator.map(stage => stage.copy(done = doneOf(j, stage)))) ++
       running.valuesIterator ++
       jobs.valuesIterator.flatMap(j => j.givenUp.map(Event.StageEnded(nowMs, j.mark.key, _, completed = false))) ++

@@ -5,7 +5,7 @@ import scala.collection.mutable
 
 import org.apache.spark.scheduler.sparksched.jobs.Registry
 import schedcore.enforce.{Enforcement, RunningAttempt}
-import schedcore.ledger.ShadowBook
+import schedcore.ledger.ShadowCounters
 
 /**
  * Kills running tasks so that others get their slots, and counts the lost slot time. Spark does not count a killed task as
@@ -33,7 +33,7 @@ private[sparksched] final class Evictions(
   private var lostMs = 0L // slot-milliseconds
 
   def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs) ++
-    (if (wouldHave > 0) Map((ShadowBook.Prefix + "evictions") -> wouldHave) else Map.empty)
+    (if (wouldHave > 0) Map((ShadowCounters.Prefix + "evictions") -> wouldHave) else Map.empty)
 
   /** Takes all slots of a job. */
   def evict(job: String): Unit = {

@@ -3,7 +3,7 @@ package offers
 
 import scala.collection.mutable
 
-import org.apache.spark.scheduler.sparksched.planner.PlanBook
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import schedcore.plan.{JobPlan, Start}
 
 /**
@@ -17,7 +17,7 @@ import schedcore.plan.{JobPlan, Start}
  *
  * @param patienceMs how long a plan that does not know a job may keep it waiting
  */
-private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long) {
+private[sparksched] final class IdleSlotCheck(plans: ReceivedPlans, patienceMs: Long) {
   private val unknownSinceMs = mutable.HashMap.empty[SchedTaskSetManager, Long]
   // With how many tasks waited then.
   private val keptSinceMs = mutable.HashMap.empty[SchedTaskSetManager, (Long, Int)]

@@ -21,10 +21,10 @@ import scala.collection.mutable
  * @param idleSlots checks what a round left over, in tests; with it the ledger is checked, too
  */
 private[sparksched] final class OfferRound(
-    scheduler: SchedTaskScheduler, books: SchedBooks, queue: () => Iterable[TaskSetManager],
+    scheduler: SchedTaskScheduler, records: SchedRecords, queue: () => Iterable[TaskSetManager],
     idleSlots: Option[IdleSlotCheck]) {
   import OfferRound._
-  import books.{ledger, plans, registry}
+  import records.{ledger, plans, registry}
 
   private val enforcement = new Enforcement(ledger, plans)
   private var nowMs = 0L
@@ -307,7 +307,7 @@ private[sparksched] final class OfferRound(
 
   def rank(manager: TaskSetManager): OfferRank = manager match {
     case ours: SchedTaskSetManager => enforcement.rank(ours)
-    case _ => OfferRank.Nobodys
+    case _ => OfferRank.NoJob
   }
 
   /** The task set of an active stage. */
@@ -315,7 +315,7 @@ private[sparksched] final class OfferRound(
 
   private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
 
-  /** What the ledger's books contradict, and which slots a checked round kept from somebody for no reason, in sentences. */
+  /** Contradictions in the ledger, and which slots a checked round kept from somebody for no reason, in sentences. */
   def violations(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] =
     idleSlots.fold(Seq.empty[String])(check => ledger.violations() ++ stalled(check, offers, placed))
 

@@ -5,7 +5,7 @@ import org.apache.spark.scheduler.SchedulerBackend
 
 /**
  * Asks the backend to offer all free slots, at most once until it does: such a round visits every executor, and each end of
- * a task may ask for one. Callers change the books before they ask.
+ * a task may ask for one. Callers change the ledger before they ask.
  *
  * @param backend null before the scheduler is initialized: there is nothing to offer
  */

@@ -23,8 +23,8 @@ private[sparksched] class SchedTaskSetManager(
   def job: String = place.job
   def slotsPerTask: Int = place.slotsPerTask
   def executorProfile: Int = place.executorProfile
-  def jobPriority: Int = scheduler.books.registry.priority(job)
-  def jobArrival: Int = scheduler.books.registry.arrival(job)
+  def jobPriority: Int = scheduler.records.registry.priority(job)
+  def jobArrival: Int = scheduler.records.registry.arrival(job)
   // Its tasks must run beside those of other stages, or of each other, to end at all.
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
@@ -57,7 +57,7 @@ private[sparksched] class SchedTaskSetManager(
     isBarrier && !isZombie && runningTasks == 0 && unread.isEmpty && tasksSuccessful < numTasks && !onHold
 
   /** Its job is on hold: rounds of offers leave it out. */
-  private def onHold: Boolean = scheduler.books.registry.isOnHold(job)
+  private def onHold: Boolean = scheduler.records.registry.isOnHold(job)
 
   private val evictions = mutable.HashMap.empty[Int, Int] // by task, of those that had one
 
@@ -99,7 +99,7 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Whether only this stage's pilots may start; tasks that wait for each other have none. */
   def pilotsFirst: Boolean = !concurrent && !isZombie && {
-    pilots.put(scheduler.books.plans.pilots(job, place.index))
+    pilots.put(scheduler.records.plans.pilots(job, place.index))
     pilots.closed
   }
 
@@ -139,7 +139,7 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Pilots that run now, while the other tasks wait for them. */
   def runningPilots: Set[Int] =
-    if (scheduler.enforcing && pilotsFirst) scheduler.books.plans.pilots(job, place.index).filter(i => i < numTasks && runs(i)).toSet
+    if (scheduler.enforcing && pilotsFirst) scheduler.records.plans.pilots(job, place.index).filter(i => i < numTasks && runs(i)).toSet
     else Set.empty
 
   /** Whether an attempt of the task runs. Spark's `copiesRunning` counts those that ended well, too. */
@@ -291,7 +291,7 @@ private[sparksched] class SchedTaskSetManager(
     // Map outputs went with the executor: those tasks run again.
     failOpen("task undone", ()) {
       if (!isZombie) {
-        val done = scheduler.books.ledger.doneTasks(stage)
+        val done = scheduler.records.ledger.doneTasks(stage)
         val toRead = unread.map(taskInfos(_).index)
         (0 until numTasks).filter(i => (done(i) || endedBy(i) != Unended) && !successful(i) && !toRead(i)).foreach(undone)
       }
@@ -301,7 +301,7 @@ private[sparksched] class SchedTaskSetManager(
   private def undone(index: Int): Unit = {
     val ended = taskInfos.get(endedBy(index))
     endedBy(index) = Unended
-    scheduler.books.registry.taskUndone(job, stage, index, ended, scheduler.nowMs)
+    scheduler.records.registry.taskUndone(job, stage, index, ended, scheduler.nowMs)
   }
 }
 

@@ -14,7 +14,7 @@ import schedcore.PlainText
 import schedcore.ledger.LedgerCounts
 import schedcore.marks.JobMark
 import schedcore.operators.CalledJobs
-import schedcore.status.{EventLogBook, JobFacts, SlotTimes, StatusRows}
+import schedcore.status.{EventLogWriter, JobFacts, SlotTimes, StatusRows}
 
 /** The tab "Scheduling" of an application that is over, from its event log. */
 private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries) extends SparkUITab(ui, StatusTab.Prefix) {
@@ -118,7 +118,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
       wide(UIUtils.listingTable[JsonNode](
         Seq("Time", "What happened"),
         entry => <tr><td>{UIUtils.formatDate(entry.path("at_ms").asLong)}</td><td>{text(entry, "text", MostSentence)}</td></tr>,
-        firstOf(one.path("story").elements(), EventLogBook.MostStory)))
+        firstOf(one.path("story").elements(), EventLogWriter.MostStory)))
   }
 }
 

@@ -21,7 +21,7 @@ import schedcore.status._
  * The status document of a live application, made for each request, and the look at all jobs that their stories are written
  * from: once a second, or less often if the number of jobs is so large that it would take over a thousandth of the time.
  *
- * Under the scheduler's lock the books are copied and nothing else; text is made outside. Nothing here decides anything, so
+ * Under the scheduler's lock it only copies records; the text is made outside of the lock. Nothing here decides anything, so
  * a failure here is logged and answered as one, and scheduling goes on. Where scheduling itself has failed open, its books
  * are not read any more: they may be half-written.
  */
@@ -44,10 +44,10 @@ private[sparksched] final class StatusSource(
    */
   def documentOf(job: String): StatusDocument = made(withStories = true)(c => CalledJobs.of(c.ended ++ c.jobs, job)(_.mark))
 
-  @volatile private var book: Option[EventLogBook] = None
+  @volatile private var book: Option[EventLogWriter] = None
 
   /** From now on, ended jobs and summaries are also written to the event log. */
-  def logTo(events: EventLogBook): Unit = book = Some(events)
+  def logTo(events: EventLogWriter): Unit = book = Some(events)
 
   /** The application ends: logs the last ended jobs and the state of the others. */
   def finishLog(): Unit = book.foreach { events =>
@@ -106,14 +106,14 @@ private[sparksched] final class StatusSource(
     val (executors, slots) = registry.capacity
     val living = jobs(now)
     Copied(
-      now, executors, slots, scheduler.books.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executorBooks(pilotsOf(living)) else ExecutorBooks.Empty, registry.classes.beside(living, now),
+      now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
+      if (onExecutors) registry.executorSnapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.classes.beside(living, now),
       math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum))
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
   private def jobs(nowMs: Long): Seq[JobFacts] = {
-    val plans = scheduler.books.plans
+    val plans = scheduler.records.plans
     val found = registry.jobFacts(nowMs)(stageFacts)
     val (forecasts, queued) = (plans.forecasts, plans.queued)
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
@@ -166,10 +166,10 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: ExecutorBooks, classes: Map[String, ClassFigures], keptFreeSlots: Int = 0)
+      onExecutors: ExecutorSnapshot, classes: Map[String, ClassFigures], keptFreeSlots: Int = 0)
 
   object Copied {
     def nothing(nowMs: Long): Copied =
-      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorBooks.Empty, Map.empty)
+      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorSnapshot.Empty, Map.empty)
   }
 }

@@ -4,7 +4,7 @@ package operators
 import org.apache.spark.SparkContext
 import org.apache.spark.util.Utils
 import schedcore.settings.Settings
-import schedcore.status.{EventLogBook, LogEntry}
+import schedcore.status.{EventLogWriter, LogEntry}
 
 /** Where the status of a live application is shown. An application is better off without a view than without a scheduler. */
 private[sparksched] final class StatusViews(
@@ -19,7 +19,7 @@ private[sparksched] final class StatusViews(
   /** The application has its id, which metrics are named by, and writes its event log if it has one. */
   def applicationKnown(): Unit = Utils.tryLogNonFatalError {
     if (context.eventLogger.isDefined) {
-      val book = new EventLogBook(log)
+      val book = new EventLogWriter(log)
       status.logTo(book)
       steering.logTo(book)
     }
@@ -34,5 +34,5 @@ private[sparksched] final class StatusViews(
   }
 
   private def log(entry: LogEntry): Unit =
-    context.listenerBus.post(SchedulingEvent(EventLogBook.Schema, entry.kind, entry.timeMs, entry.body))
+    context.listenerBus.post(SchedulingEvent(EventLogWriter.Schema, entry.kind, entry.timeMs, entry.body))
 }

@@ -11,7 +11,7 @@ import schedcore.marks.JobMark
 import schedcore.operators.MarkChange
 import schedcore.plan.Refusal
 import schedcore.settings.{Modes, Settings}
-import schedcore.status.EventLogBook
+import schedcore.status.EventLogWriter
 
 /**
  * What operators change while the application runs. Each change is an event, a line in the driver's log that says who made
@@ -27,10 +27,10 @@ private[sparksched] final class Steering(
   @volatile private var switches = Switches(configured, scheduler.settings.mode, reservationsPaused = false)
   @volatile private var enforces = scheduler.settings.mode == Modes.On
 
-  @volatile private var eventLog: Option[EventLogBook] = None
+  @volatile private var eventLog: Option[EventLogWriter] = None
 
   /** From now on, changes are also written to the event log. */
-  def logTo(events: EventLogBook): Unit = eventLog = Some(events)
+  def logTo(events: EventLogWriter): Unit = eventLog = Some(events)
 
   /** Whether anything but Spark's own scheduling applies. Changes under the scheduler's lock only. */
   def enforcing: Boolean = enforces
@@ -83,9 +83,9 @@ private[sparksched] final class Steering(
     MarkChange.read(given, mark, nowMs - aheadMs).map(_.laterBy(aheadMs)).map { changed =>
       val said = MarkChange.described(mark, changed)
       if (said.nonEmpty) {
-        noted(mark, nowMs, by, said, registry.change(changed, registry.isOnHold(mark.key), by, scheduler.books.plans, nowMs))
+        noted(mark, nowMs, by, said, registry.change(changed, registry.isOnHold(mark.key), by, scheduler.records.plans, nowMs))
       }
-      if (said.isEmpty) s"job ${mark.name} is so already: nothing was changed" else s"job ${mark.name}: $said"
+      if (said.isEmpty) s"job ${mark.name} has these marks already: nothing was changed" else s"job ${mark.name}: $said"
     }
   }
 
@@ -93,7 +93,7 @@ private[sparksched] final class Steering(
     val said = if (held) "on hold: it starts no further task" else "resumed"
     if (registry.isOnHold(mark.key) == held) Right(s"job ${mark.name} is ${if (held) "on hold" else "not on hold"}: nothing was changed")
     else {
-      noted(mark, nowMs, by, said, registry.change(mark, held, by, scheduler.books.plans, nowMs))
+      noted(mark, nowMs, by, said, registry.change(mark, held, by, scheduler.records.plans, nowMs))
       Right(s"job ${mark.name}: $said")
     }
   }
@@ -103,9 +103,9 @@ private[sparksched] final class Steering(
     if (running.isEmpty) Left(Refusal("nothing_to_do", s"job is '${PlainText.short(job)}', which runs no Spark job now: there is nothing to cancel"))
     else {
       registry.cancelled(mark.key)
-      val told = Event.JobCancelled(nowMs, mark.key, by)
-      scheduler.books.events.offer(told)
-      noted(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs", Some(told))
+      val event = Event.JobCancelled(nowMs, mark.key, by)
+      scheduler.records.events.offer(event)
+      noted(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs", Some(event))
       Right(mark -> running)
     }
   }.map { case (mark, running) =>
@@ -140,11 +140,11 @@ private[sparksched] final class Steering(
   private def some(names: Seq[String]): String =
     listed(names.take(MostNames)) + (if (names.size > MostNames) s" and ${names.size - MostNames} more" else "")
 
-  /** @param told what the planner is told of it */
-  private def noted(mark: JobMark, nowMs: Long, by: String, what: String, told: Option[Event]): Unit = {
-    registry.stories.tell(mark.key, nowMs, s"$what, by $by")
+  /** @param event the event for the planner, if there is one */
+  private def noted(mark: JobMark, nowMs: Long, by: String, what: String, event: Option[Event]): Unit = {
+    registry.stories.add(mark.key, nowMs, s"$what, by $by")
     audit(by, s"job ${mark.name} (${mark.key}): $what")
-    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), PlainText.of(s"job ${mark.name}: $what"), told))
+    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), PlainText.of(s"job ${mark.name}: $what"), event))
   }
 
   // ---- all jobs ------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ private[sparksched] final class Steering(
   private def judged(name: String): Either[Refusal, Unit] = {
     val mapper = new ObjectMapper
     val question = mapper.createObjectNode().put("ask", "policy").put("name", name).toString
-    scheduler.books.questions.ask(question, JudgeMs) match {
+    scheduler.records.questions.ask(question, JudgeMs) match {
       case None => Left(Refusal("no_planner",
         s"policy is '${PlainText.short(name)}' but the planner did not answer within ${JudgeMs / 1000} s: it may be starting or busy, so try again"))
       case Some(answer) =>
@@ -198,10 +198,10 @@ private[sparksched] final class Steering(
       else {
         scheduler.shadowed(switches.mode == Modes.Shadow)
         enforces = switches.mode == Modes.On
-        val told = Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by)
-        registry.switch(told, scheduler.books.plans)
+        val event = Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by)
+        registry.switch(event, scheduler.records.plans)
         audit(by, s"$said (before: $before)")
-        eventLog.foreach(_.changed(nowMs, by, None, said, Some(told)))
+        eventLog.foreach(_.changed(nowMs, by, None, said, Some(event)))
         Right(said)
       }
     }

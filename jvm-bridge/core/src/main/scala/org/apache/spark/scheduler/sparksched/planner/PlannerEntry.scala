@@ -16,9 +16,9 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   private[sparksched] val drained = new CountDownLatch(1)
 
   /** Jobs that ended and whose end no planner has taken as it happened. */
-  private[sparksched] def endsMissed: Long = scheduler.books.events.endsMissed
+  private[sparksched] def endsMissed: Long = scheduler.records.events.endsMissed
   /** Jobs that ended and of which no planner has stored what they teach. */
-  private[sparksched] def endsUnstored: Long = scheduler.books.events.unstored + scheduler.books.events.unlearned
+  private[sparksched] def endsUnstored: Long = scheduler.records.events.unstored + scheduler.records.events.unlearned
 
   /** Every `spark.sched.*` setting as one JSON object. A planner's first call, by which it introduces itself. */
   def config(): String = {
@@ -49,7 +49,7 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
    * @param abandoned jobs of which this planner could not store what they taught, since it began
    */
   def storedUpTo(version: Long, abandoned: Long): Unit = {
-    scheduler.books.events.stored(version, abandoned)
+    scheduler.records.events.stored(version, abandoned)
     heartbeat.beat()
   }
 
@@ -58,18 +58,18 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
 
   def poll(maxEvents: Int, timeoutMs: Long): String = heard {
     heartbeat.beat()
-    Batch.toJson(scheduler.books.events.poll(maxEvents, timeoutMs).copy(asked = scheduler.books.questions.any))
+    Batch.toJson(scheduler.records.events.poll(maxEvents, timeoutMs).copy(asked = scheduler.records.questions.any))
   }
 
   /** What users ask, as a JSON list of objects with `id` and `text`. */
   def questions(): String = {
     val list = new ObjectMapper().createArrayNode()
-    scheduler.books.questions.take().foreach { case (id, text) => list.addObject().put("id", id).put("text", text) }
+    scheduler.records.questions.take().foreach { case (id, text) => list.addObject().put("id", id).put("text", text) }
     heard(list.toString)
   }
 
   def answer(id: Long, text: String): Unit = {
-    scheduler.books.questions.answer(id, text)
+    scheduler.records.questions.answer(id, text)
     heartbeat.beat()
   }
 

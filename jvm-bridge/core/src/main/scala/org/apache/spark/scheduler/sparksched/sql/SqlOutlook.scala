@@ -14,11 +14,11 @@ import org.apache.spark.sql.sparksched.AdaptivePlans
 import org.apache.spark.util.ThreadUtils
 
 /**
- * What follows a stage of a SQL query under adaptive execution, of which no DAG tells: each shuffle is a Spark job of its
- * own, and what reads it is planned when it is written.
+ * Predicts what follows a stage of a SQL query under adaptive execution. No DAG contains it: each shuffle is a Spark job of
+ * its own, and Spark plans the stage that reads the shuffle once the shuffle is written.
  *
- * Plans are read on a thread of this object's own: they may have to be waited for, which neither Spark's event loop nor the
- * scheduler's lock may. So answers come late, and of stages that have ended they mean nothing.
+ * A thread of its own reads the plans, because a plan may not be ready yet, and neither Spark's event loop nor the
+ * scheduler's lock may wait for it. So answers come late. An answer about a stage that has ended is ignored.
  *
  * @param next called with what follows a stage: its name, the slots that it needs where that is known, whether all else that it
  *   reads has begun or ended, and all stages whose outputs it reads
@@ -60,17 +60,17 @@ private[sparksched] final class SqlOutlook(
    *
    * @param broadcasts the tags of what it gives, if that is broadcast
    * @param ends the job ends with its query
-   * @param unlessTold whether the query ends with the stage where its plan does not tell
+   * @param lastByDefault the answer for a stage whose plan does not say whether the query ends with it
    */
-  def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean, unlessTold: Boolean): Unit = {
+  def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean, lastByDefault: Boolean): Unit = {
     // Until the plan is read: holding a slot in vain costs less than releasing one that is needed.
-    if (ends && unlessTold) last(stage, false)
+    if (ends && lastByDefault) last(stage, false)
     val read = inBackground {
-      if (ends) last(stage, AdaptivePlans.isFinal(execution).getOrElse(unlessTold))
+      if (ends) last(stage, AdaptivePlans.isFinal(execution).getOrElse(lastByDefault))
       broadcasts.foreach(remember(results, _, stage))
       outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
     }
-    if (!read && ends && unlessTold) last(stage, true)
+    if (!read && ends && lastByDefault) last(stage, true)
   }
 
   private def lookAhead(output: MapOutput): Unit =

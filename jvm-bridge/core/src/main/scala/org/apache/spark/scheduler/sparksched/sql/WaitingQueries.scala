@@ -15,9 +15,9 @@ import org.apache.spark.network.util.JavaUtils
  * that a JDBC client sets for one statement is not seen in the driver.
  *
  * @param application a setting of the application, for what the session does not set
- * @param tell writes a sentence into a job's story
+ * @param addToStory writes a sentence into a job's story
  */
-private[sparksched] final class WaitingQueries(application: String => Option[String], tell: (String, String) => Unit) extends Logging {
+private[sparksched] final class WaitingQueries(application: String => Option[String], addToStory: (String, String) => Unit) extends Logging {
   import WaitingQueries._
 
   private val byStage = mutable.HashMap.empty[String, Seq[Query]]
@@ -61,7 +61,7 @@ private[sparksched] final class WaitingQueries(application: String => Option[Str
       if (warned.size > MostKnown) warned -= warned.head
       val sentence = s"waits for slots, and half of ${q.setting} (${q.limitMs / 1000} s) is over, which counts this time: Spark fails the " +
         "query when all of it is. Give the query a priority, a pool with a minimum share, or a longer limit"
-      tell(q.job, sentence)
+      addToStory(q.job, sentence)
       // What people typed must not look like further lines.
       logWarning(s"spark_sched: ${q.words.replaceAll("\\p{Cntrl}", " ")} $sentence")
     }

@@ -154,7 +154,7 @@ final class PlannedAllocationSuite extends AnyFunSuite with BeforeAndAfterAll wi
   private def plan(ours: SchedTaskScheduler, jobs: String): Unit = {
     plans += 1
     val answer = ours.planOffered(
-      s"""{"schema": 1, "plan": $plans, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${System.currentTimeMillis()},
+      s"""{"schema": 1, "plan": $plans, "snapshot": ${ours.records.events.currentVersion}, "made_at_ms": ${System.currentTimeMillis()},
          |"valid_for_ms": 600000, "policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin)
     assert(answer === "accepted")
   }

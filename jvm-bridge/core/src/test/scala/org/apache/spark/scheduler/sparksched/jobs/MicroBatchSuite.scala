@@ -2,8 +2,8 @@ package org.apache.spark.scheduler.sparksched
 package jobs
 
 import org.scalatest.funsuite.AnyFunSuite
-import org.apache.spark.scheduler.sparksched.planner.PlanBook
-import schedcore.events.{Event, EventQueue, SlotNews}
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
+import schedcore.events.{Event, EventQueue, HeldSlotEvents}
 import schedcore.ledger.{Ledger, TaskShape}
 import schedcore.marks.{JobMark, Origin}
 import schedcore.settings.Settings
@@ -14,14 +14,14 @@ final class MicroBatchSuite extends AnyFunSuite {
   private val queue = new EventQueue(1000, () => 0L, body => body(Nil))
   queue.poll(1, 0) // From here on events are told one by one.
   private val registry =
-    new Registry(Settings.from(Map.empty), new Ledger(new SlotNews(queue)), queue, "me", _ => (), (_, _, _) => ())
+    new Registry(Settings.from(Map.empty), new Ledger(new HeldSlotEvents(queue)), queue, "me", _ => (), (_, _, _) => ())
 
   private def run(batch: Int, name: String): String = {
     val properties =
       Map("sql.streaming.queryId" -> query, "streaming.sql.batchId" -> s"$batch", JobMark.Prefix + "name" -> name)
     val mark = JobMark.from(properties.get, batch, origin = Origin(inherited = Some(Map.empty)))
     registry.stageStarted(
-      mark, new PlanBook(400), batch, s"$batch.0", "", 1, DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false),
+      mark, new ReceivedPlans(400), batch, s"$batch.0", "", 1, DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false),
       barrier = false, restartable = true, shape = TaskShape(), pool = None, properties.get, 0)
     registry.stageEnded(mark.key, s"$batch.0", completed = true, 1)
     mark.key

@@ -6,8 +6,8 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.scalatest.funsuite.AnyFunSuite
-import org.apache.spark.scheduler.sparksched.planner.PlanBook
-import schedcore.events.{Event, EventQueue, SlotNews}
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
+import schedcore.events.{Event, EventQueue, HeldSlotEvents}
 import schedcore.ledger.{Ledger, TaskShape}
 import schedcore.marks.{JobMark, Origin}
 import schedcore.settings.{Modes, Settings}
@@ -22,9 +22,9 @@ final class RegistrySuite extends AnyFunSuite {
     val forgotten = mutable.ArrayBuffer.empty[String]
     val queue = new EventQueue(1000, () => 0L, body => body(Nil))
     queue.poll(1, 0) // From here on events are told one by one.
-    val ledger = new Ledger(new SlotNews(queue))
+    val ledger = new Ledger(new HeldSlotEvents(queue))
     val registry = new Registry(settings, ledger, queue, "me", forgotten += _, (_, _, _) => ())
-    val plans = new PlanBook(400)
+    val plans = new ReceivedPlans(400)
     registry.offered("e", "h", profile = 0, 4, 0)
 
     def stage(name: String, sparkJob: Int, marks: (String, String)*): String = stage(name, sparkJob, unknown, marks: _*)

@@ -7,12 +7,12 @@ import org.scalatest.funsuite.AnyFunSuite
 
 final class SqlOutlookSuite extends AnyFunSuite {
 
-  for ((unlessTold, answers) <- Seq(true -> Seq(false, true), false -> Seq(false)))
-    test(s"no stage is its query's last before the plan is read; without a plan the DAG's answer counts ($unlessTold)") {
+  for ((lastByDefault, answers) <- Seq(true -> Seq(false, true), false -> Seq(false)))
+    test(s"no stage is its query's last before the plan is read; without a plan the DAG's answer counts ($lastByDefault)") {
       val told = new LinkedBlockingQueue[(String, Boolean)]
       val outlook = new SqlOutlook((_, _, _, _, _) => (), (stage, last) => told.put(stage -> last))
       try {
-        outlook.resultBegan("1.0", execution = -1L, Nil, ends = true, unlessTold)
+        outlook.resultBegan("1.0", execution = -1L, Nil, ends = true, lastByDefault)
         assert(answers.map(_ => told.poll(60, TimeUnit.SECONDS)) === answers.map("1.0" -> _))
       } finally outlook.stop()
     }
@@ -21,7 +21,7 @@ final class SqlOutlookSuite extends AnyFunSuite {
     val plan = new CountDownLatch(1)
     val told = new LinkedBlockingQueue[String]
     val outlook = new SqlOutlook((_, _, _, _, _) => (), (stage, _) => { plan.await(); told.put(stage) })
-    def began(stage: String): Unit = outlook.resultBegan(stage, execution = -1L, Nil, ends = true, unlessTold = false)
+    def began(stage: String): Unit = outlook.resultBegan(stage, execution = -1L, Nil, ends = true, lastByDefault = false)
     try {
       val stages = 2 * SqlOutlook.MostWaiting
       (1 to stages).foreach(n => began(s"$n.0"))

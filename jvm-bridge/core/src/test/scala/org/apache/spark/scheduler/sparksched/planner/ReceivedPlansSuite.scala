@@ -4,7 +4,7 @@ package planner
 import org.scalatest.EitherValues
 import org.scalatest.funsuite.AnyFunSuite
 
-final class PlanBookSuite extends AnyFunSuite with EitherValues {
+final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
 
   private def plan(number: Int, snapshot: Long = 0, madeAt: Long = 0, ordered: Boolean = false): String =
     s"""{"schema": 1, "plan": $number, "snapshot": $snapshot, "made_at_ms": $madeAt, "valid_for_ms": 1000,
@@ -13,7 +13,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
        |{"job": "b", "rank": 0, "priority": 3, "reservation": {}, "reason": ""}]}""".stripMargin
 
   test("a valid plan is in force until its time is over") {
-    val book = new PlanBook(patienceMs = 400)
+    val book = new ReceivedPlans(patienceMs = 400)
     assert(book.offer(plan(1), currentVersion = 5, nowMs = 500).isRight)
     assert(book.forJob("a").map(_.priority) === Some(3))
     assert(book.forJob("unknown") === None)
@@ -25,7 +25,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
   }
 
   test("ranks order jobs only where the plan says so, and jobs it does not know come last") {
-    val book = new PlanBook(patienceMs = 400)
+    val book = new ReceivedPlans(patienceMs = 400)
     assert(book.rank("a") === 0)
     book.offer(plan(1), 5, 0)
     assert(book.rank("a") === book.rank("b"))
@@ -35,7 +35,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
   }
 
   test("plans from the future, from the past and out of date are refused by code and change nothing") {
-    val book = new PlanBook(patienceMs = 400)
+    val book = new ReceivedPlans(patienceMs = 400)
     assert(book.offer(plan(2), 5, 0).isRight)
     assert(book.offer(plan(3, snapshot = 6), 5, 0).left.value.code === "stale_snapshot")
     assert(book.offer(plan(2), 5, 0).left.value.code === "stale_snapshot")
@@ -49,7 +49,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
   }
 
   test("a new planner may count from one again while the last one's plan stands") {
-    val book = new PlanBook(patienceMs = 400)
+    val book = new ReceivedPlans(patienceMs = 400)
     book.offer(plan(9), 5, 0)
     book.plannerStarted()
     assert(book.forJob("a").isDefined)
@@ -57,7 +57,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
   }
 
   test("queues of the example are loaded by running tasks over weight; jobs without one are in none") {
-    val book = new PlanBook(patienceMs = 400)
+    val book = new ReceivedPlans(patienceMs = 400)
     assert(book.queueTurns(Iterator("mark-9c1d" -> 3)).isEmpty)
     assert(book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L).isRight)
     assert(book.queue("mark-9c1d") === Some(0) && book.queue("spark-4") === Some(1) && book.queue("unknown") === None)
@@ -72,7 +72,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
   }
 
   test("a plan names its pilots by stage, and the same object as long as it is in force") {
-    val book = new PlanBook(patienceMs = 400)
+    val book = new ReceivedPlans(patienceMs = 400)
     assert(book.pilots("spark-4", 0) === Nil)
     book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L)
     assert(book.pilots("spark-4", 0) === Seq(3, 17))

@@ -14,7 +14,7 @@ import org.apache.spark.scheduler.{DAGScheduler, TaskSchedulerImpl}
  *
  * Found by reflection, so that a map that is added tomorrow is looked at, too.
  */
-object Books {
+object Fields {
   private val Ours = Seq("schedcore.", "org.apache.spark.scheduler.sparksched.")
   private val MaxShown = 12
 

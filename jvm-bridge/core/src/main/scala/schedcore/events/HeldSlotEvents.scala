@@ -6,13 +6,13 @@ import scala.collection.mutable
 import schedcore.ledger.LedgerListener
 
 /**
- * Tells the planner of slots that are held for longer than it takes to offer them again.
+ * Events for the planner about slots that are held for longer than it takes to offer them again.
  *
  * While a job has tasks waiting, each slot that it frees is held for the moment until its own next task takes it.
- * Two events for each of these moments would be half of all events, and have no reader. So a hold is reported after
- * the next offers only, and not at all if it is over by then. Used under the scheduler's lock only.
+ * Two events for each of these moments would be half of all events, and nobody needs them. So a hold is reported after
+ * the next offers, and not at all if it has ended by then. Used under the scheduler's lock only.
  */
-final class SlotNews(events: EventQueue) extends LedgerListener {
+final class HeldSlotEvents(events: EventQueue) extends LedgerListener {
   private val unreported = mutable.ArrayBuffer.empty[Event.SlotHeld]
 
   override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
@@ -29,7 +29,7 @@ final class SlotNews(events: EventQueue) extends LedgerListener {
   }
 
   /** Reports the slots that are still held. */
-  def tell(): Unit = if (unreported.nonEmpty) {
+  def report(): Unit = if (unreported.nonEmpty) {
     unreported.foreach(events.offer)
     unreported.clear()
   }

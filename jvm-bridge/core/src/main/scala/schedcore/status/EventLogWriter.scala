@@ -17,8 +17,8 @@ final case class LogEntry(kind: String, timeMs: Long, body: ObjectNode)
  * The log grows by one entry a minute and a bounded number of jobs a second. Jobs beyond that are added up in the next document as
  * `left_out`. Called by one thread after another, without the scheduler's lock.
  */
-final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.MostJobs, jobsPerSecond: Int = EventLogBook.JobsPerSecond) {
-  import EventLogBook._
+final class EventLogWriter(post: LogEntry => Unit, mostJobs: Int = EventLogWriter.MostJobs, jobsPerSecond: Int = EventLogWriter.JobsPerSecond) {
+  import EventLogWriter._
 
   private var mayPost = mostJobs.toDouble
   private var lastMs = 0L
@@ -33,7 +33,7 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
    * An operator changed something. Does not block: it is called under the scheduler's lock.
    *
    * @param job the key of the job that it concerns; None: all
-   * @param event what the planner is told of it, for programs; None: nothing
+   * @param event the planner's event about it, for programs; None: there is none
    */
   def changed(atMs: Long, by: String, job: Option[String], what: String, event: Option[Event]): Unit =
     if (changes.getAndIncrement() < MostChanges) {
@@ -101,7 +101,7 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
   }
 }
 
-object EventLogBook {
+object EventLogWriter {
   /** Of the layout of entries. New fields do not change it. */
   val Schema = 1
   val MostJobs = 1000

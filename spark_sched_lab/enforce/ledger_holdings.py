@@ -1,6 +1,6 @@
-"""The ledger's books: which slots are free, which are held by whom, how a slot passes from one to another.
+"""Which slots are free, which are held and for whom, how a slot passes from one job to another.
 
-``schedcore.ledger.LedgerBooks`` has the same.
+``schedcore.ledger.LedgerHoldings`` has the same.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from spark_sched_lab.enforce import ledger_demand, ledger_fit
-from spark_sched_lab.enforce.fair_shares import PoolUse
 from spark_sched_lab.enforce.ledger_order import outranks, protects
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
+from spark_sched_lab.enforce.ledger_standing import PoolUse
 from spark_sched_lab.enforce.ledger_state import (
     LedgerAttempt,
     LedgerCounters,
@@ -28,7 +28,7 @@ class LedgerListener(Protocol):
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None: ...
 
 
-class LedgerBooks:
+class LedgerHoldings:
     """Dictionaries iterate in insertion order, which decides ties here and in Scala alike."""
 
     __slots__ = (

@@ -10,7 +10,7 @@ import schedcore.marks.JobMark
 import schedcore.plan.{Plan, PlanNotes}
 
 /** What the event log is told: every job once, few plans, one document a minute, and no more than there is room for. */
-final class EventLogBookSuite extends AnyFunSuite {
+final class EventLogWriterSuite extends AnyFunSuite {
   private val job = JobFacts(
     JobMark.from(Map(JobMark.Prefix + "id" -> "1", JobMark.Prefix + "name" -> "etl").get, 1), 1,
     JobTimes(1000L, Some(1500L), Some(2000L)), 5, 1.0, Nil, 0, 0, 0, SlotTimes(4000, 300, 20, 10), outcome = Some("ended"))
@@ -22,9 +22,9 @@ final class EventLogBookSuite extends AnyFunSuite {
     PlanFacts("fair", policy.map(p => Plan(7, 0, nowMs + 500, ordered = true, Map.empty, about = PlanNotes(p, nowMs, None, None))), None, 5, 0, 0),
     Nil, counters = Map("holds_total" -> 9L))
 
-  private def logged(most: Int = 10, perSecond: Int = 1)(use: EventLogBook => Unit): Seq[LogEntry] = {
+  private def logged(most: Int = 10, perSecond: Int = 1)(use: EventLogWriter => Unit): Seq[LogEntry] = {
     val entries = mutable.Buffer.empty[LogEntry]
-    use(new EventLogBook(entries += _, most, perSecond))
+    use(new EventLogWriter(entries += _, most, perSecond))
     entries.toSeq
   }
 
@@ -34,7 +34,7 @@ final class EventLogBookSuite extends AnyFunSuite {
     assert(entry.body.get("slot_ms").get("held_idle").asLong === 300)
     assert(Seq("stages", "slots", "forecast", "rank", "reason").forall(!entry.body.has(_)))
     val texts = entry.body.get("story").elements().asScala.map(_.get("text").asText).toSeq
-    assert(texts.size === EventLogBook.MostStory && texts.head === "news 1" && texts.last === "news 100")
+    assert(texts.size === EventLogWriter.MostStory && texts.head === "news 1" && texts.last === "news 100")
   }
 
   test("jobs that end faster than they may be logged are added up") {
@@ -53,9 +53,9 @@ final class EventLogBookSuite extends AnyFunSuite {
     val entries = logged() { book =>
       val told = Event.JobChanged(5, "mark-1", 7, Some(0.5), None, onHold = false, "ada")
       book.changed(5, "ada", Some("mark-1"), "job etl: resumed", Some(told))
-      (1 to EventLogBook.MostChanges).foreach(book.changed(_, "ada", None, "the mode is off", None))
+      (1 to EventLogWriter.MostChanges).foreach(book.changed(_, "ada", None, "the mode is off", None))
     }
-    assert(entries.size === EventLogBook.MostChanges && entries.forall(_.kind == "change"))
+    assert(entries.size === EventLogWriter.MostChanges && entries.forall(_.kind == "change"))
     assert(entries.head.timeMs === 5)
     assert(entries.head.body.toString ===
       """{"by":"ada","what":"job etl: resumed","job":"mark-1","event":{"type":"job_changed","time_ms":5,""" +

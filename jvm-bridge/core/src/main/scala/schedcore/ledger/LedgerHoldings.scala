@@ -4,11 +4,11 @@ package ledger
 import scala.collection.mutable
 
 /**
- * The ledger's books: which slots are free, which are held by whom, and how a slot passes from one to another.
+ * Which slots are free, which ones are held and for whom, and how a slot passes from one job to another.
  *
- * `spark_sched_lab/enforce/ledger_books.py` has the same. Iteration orders are insertion orders so that both decide alike.
+ * `spark_sched_lab/enforce/ledger_holdings.py` has the same. Iteration orders are insertion orders so that both decide alike.
  */
-private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses: LedgerPauses) {
+private[schedcore] final class LedgerHoldings(listener: LedgerListener, val pauses: LedgerPauses) {
   val executors = mutable.LinkedHashMap.empty[String, LedgerExecutor]
   val jobs = mutable.LinkedHashMap.empty[String, LedgerJob]
   val stages = mutable.HashMap.empty[String, LedgerStage]

@@ -11,7 +11,7 @@ import schedcore.status.PlanFacts
  *
  * @param patienceMs how long a job that no plan knows may be kept waiting
  */
-private[sparksched] final class PlanBook(patienceMs: Long) extends PlanInForce(patienceMs) {
+private[sparksched] final class ReceivedPlans(patienceMs: Long) extends PlanInForce(patienceMs) {
   private var newest = 0L
   private var accepted = 0L
   private var fallbacks = 0L

@@ -6,21 +6,21 @@ import scala.collection.mutable
 /**
  * Separates actions that shadow mode only recorded from those that were enforced.
  *
- * The ledger keeps its books in both modes. So the growth of its sums in shadow mode is what would have happened.
+ * The ledger runs in both modes, so the growth of its sums in shadow mode is what would have happened.
  * Used under the scheduler's lock only.
  */
-final class ShadowBook(ledger: Ledger, begun: Boolean) {
-  import ShadowBook._
+final class ShadowCounters(ledger: Ledger, startsInShadow: Boolean) {
+  import ShadowCounters._
 
-  private var inShadow = begun
-  private var ever = begun
+  private var inShadow = startsInShadow
+  private var ever = startsInShadow
   private val before = mutable.HashMap.empty[String, Long] // sums when it last began
   private val past = mutable.HashMap.empty[String, Long] // what earlier times in shadow mode added
   private var copies = 0L
   private val due = mutable.HashSet.empty[(String, Int)] // tasks of active stages that had a copy by now
 
-  /** From now on what the sums grow by happens, or does not. */
-  def be(shadow: Boolean, sums: Map[String, Long]): Unit = if (shadow != inShadow) {
+  /** From now on the growth of the sums counts as enforced, or as recorded only. */
+  def switchTo(shadow: Boolean, sums: Map[String, Long]): Unit = if (shadow != inShadow) {
     if (shadow) Sums.foreach(key => before(key) = sums.getOrElse(key, 0L))
     else {
       Sums.foreach(key => past(key) = wouldHave(key, sums))
@@ -36,8 +36,8 @@ final class ShadowBook(ledger: Ledger, begun: Boolean) {
 
   def stageEnded(stage: String): Unit = if (due.nonEmpty) due.filterInPlace((task) => task._1 != stage)
 
-  /** The sums of what happened, and beside them those of what would have. */
-  def apart(sums: Map[String, Long]): Map[String, Long] =
+  /** The sums of what was enforced, and with the prefix [[ShadowCounters.Prefix]] of what would have been. */
+  def separated(sums: Map[String, Long]): Map[String, Long] =
     if (!ever) sums
     else {
       val shadow = Sums.map(key => key -> wouldHave(key, sums)).toMap
@@ -51,13 +51,13 @@ final class ShadowBook(ledger: Ledger, begun: Boolean) {
     past.getOrElse(key, 0L) + (if (inShadow) sums.getOrElse(key, 0L) - before.getOrElse(key, 0L) else 0L)
 }
 
-/** A sum that grows all the time, and does so on paper only in shadow mode. */
-final class SumInShadow(begun: Boolean) {
-  private var since = Option.when(begun)(0L) // what the sum was when shadow mode last began
+/** A sum that grows in both modes, with its growth in shadow mode apart. */
+final class ShadowSum(startsInShadow: Boolean) {
+  private var since = Option.when(startsInShadow)(0L) // what the sum was when shadow mode last began
   private var past = 0L // what earlier times in shadow mode added
 
-  /** From now on what the sum grows by is, or is not, on paper only. */
-  def be(shadow: Boolean, sum: Long): Unit = if (shadow != since.isDefined) {
+  /** From now on the growth of the sum counts as enforced, or as recorded only. */
+  def switchTo(shadow: Boolean, sum: Long): Unit = if (shadow != since.isDefined) {
     past = wouldHave(sum)
     since = Option.when(shadow)(sum)
   }
@@ -65,7 +65,7 @@ final class SumInShadow(begun: Boolean) {
   def wouldHave(sum: Long): Long = past + since.fold(0L)(sum - _)
 }
 
-object ShadowBook {
+object ShadowCounters {
   val Prefix = "would_have_"
 
   /** What would have been done, in one line for people, and who knows more; None: there was no shadow mode. */
