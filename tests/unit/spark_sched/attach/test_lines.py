@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import pytest
 
 from spark_sched.attach import find_spark
 from spark_sched.attach.compiler import plan_build, spark_lines
+from tests import class_archive
 from tests.conftest import ROOT
 
 _BRIDGE = ROOT / "jvm-bridge"
@@ -33,6 +35,19 @@ def test_every_folder_of_sources_belongs_to_a_line():
 def test_the_installed_spark_is_one_of_them():
     assert find_spark().line in {line.name for line in spark_lines()}
     assert plan_build().scala
+
+
+def test_the_class_archives_of_one_spark_replace_none_of_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_SCHED_CACHE_DIR", str(tmp_path))
+    planned = plan_build()
+
+    def family(**changes: object) -> str:
+        spark = dataclasses.replace(planned.spark, **changes)
+        monkeypatch.setattr(class_archive, "plan_build", lambda: dataclasses.replace(planned, spark=spark))
+        return class_archive.path("stock").name.rpartition("-")[0]
+
+    assert family(home=tmp_path) != family()
+    assert family(version="4.3.9") == family()
 
 
 def test_no_class_is_in_two_folders_of_a_line():
