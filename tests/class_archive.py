@@ -70,12 +70,12 @@ def path(kind: str) -> Path | None:
     except BadInputError:
         return None
     state = (planned.jar_name, str(planned.spark.home), str(java.resolve()), java.stat().st_mtime_ns)
-    return cache_dir() / f"{_family(kind)}{_digest(*state, QUICK_JAVA)}.jsa"
+    return cache_dir() / f"{_family(kind, planned.spark.home)}{_digest(*state, QUICK_JAVA)}.jsa"
 
 
-def _family(kind: str) -> str:
-    """How the names of this checkout's archives of this kind begin."""
-    return f"tests-{kind}-{_digest(Path(__file__))}-"
+def _family(kind: str, spark: Path) -> str:
+    """How the names of this checkout's archives of this kind begin; each Spark has its own."""
+    return f"tests-{kind}-{_digest(Path(__file__), spark)}-"
 
 
 def _digest(*state: object) -> str:
@@ -102,7 +102,8 @@ def write(kind: str, archive: Path) -> None:
             finally:
                 program.kill()
         if made.is_file():
-            for earlier in archive.parent.glob(f"{_family(kind)}*.jsa"):
+            family, _, _ = archive.name.rpartition("-")
+            for earlier in archive.parent.glob(f"{family}-*.jsa"):
                 earlier.unlink(missing_ok=True)
             os.replace(made, archive)
 

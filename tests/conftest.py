@@ -24,9 +24,11 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 SESSION_MASTER = "local[4]"
 _PROGRAM_TIMEOUT_S = 900  # only a hang takes that long, on a crowded machine, too
-# Of tests, on two cores or more. A test with Spark sleeps for half of its time: one more than there are cores
-# keeps them busy, and more than three would want more memory than small machines have.
-_PROCESSES = 3
+# Of tests, on two cores or more. A test with Spark sleeps for half of its time: two for each core keep them
+# busy. A process with its Spark's processes takes up to 2 GiB.
+_PROCESSES = 4
+_PROCESSES_WITH_LITTLE_MEMORY = 3
+_MEMORY_GIB = 12
 _HELPERS = pytest.StashKey[list[subprocess.Popen[bytes]]]()
 
 # How many examples Hypothesis tries: few while developing, more in CI (any value of CI counts).
@@ -71,7 +73,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Several processes for the suite; only this one for files or names that were asked for."""
     chosen = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
-    return 0 if chosen else min(_PROCESSES, 1 + (os.cpu_count() or 1))
+    return 0 if chosen else processes(os.cpu_count() or 1, memory_gib())
+
+
+def processes(cores: int, memory_gib: float) -> int:
+    """How many run the whole suite on a machine of this size."""
+    return min(2 * cores, _PROCESSES if memory_gib >= _MEMORY_GIB else _PROCESSES_WITH_LITTLE_MEMORY)
+
+
+def memory_gib() -> float:
+    """Of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitScheduling:

@@ -7,13 +7,13 @@ from xdist.scheduler import LoadFileScheduling
 
 #: The longest first: one that starts last keeps one process busy while the others have nothing left to do.
 LONGEST_FIRST = (
-    "integration/test_chaos.py",
-    "integration/test_tpch.py",
     "integration/test_yarn.py",
+    "integration/test_chaos.py",
+    "integration/test_kubernetes.py",
     "integration/test_equivalence.py::test_doctests",
+    "integration/test_tpch.py",
     "integration/test_demo.py",
     "integration/test_lines.py",
-    "integration/test_kubernetes.py",
     "integration/test_lifecycles.py",
     "integration/test_memory.py",
     "integration/test_equivalence.py::test_example",

@@ -13,6 +13,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import filelock
+
 from spark_sched.attach import cache_dir
 from spark_sched.attach.compiler import spark_lines
 from spark_sched.errors import BadInputError
@@ -35,9 +37,15 @@ def unpacked(version: str) -> Path:
     Raises BadInputError if pip cannot have the package.
     """
     folder = cache_dir() / "lines" / f"pyspark-{version}"
-    if folder.is_dir():
-        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # Tests of several processes want the same one at once, and it is 450 MB.
+    with filelock.FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            _unpack(version, folder)
+    return folder
+
+
+def _unpack(version: str, folder: Path) -> None:
     # To install it would build a wheel of 400 MB first.
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as scratch:
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=pyspark"]
@@ -59,13 +67,7 @@ def unpacked(version: str) -> Path:
                 (found / "pyspark" / name).symlink_to(Path(os.pardir, "deps", name))
         # YARN takes Python's modules from there.
         (found / "pyspark" / "python" / "lib").symlink_to(Path(os.pardir, os.pardir, "lib"))
-        try:
-            found.rename(folder)
-        except OSError:
-            # Another process was faster.
-            if not folder.is_dir():
-                raise
-    return folder
+        found.rename(folder)
 
 
 def environment(folder: Path) -> dict[str, str]:

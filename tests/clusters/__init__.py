@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import filelock
+
 from spark_sched.attach import cache_dir, find_java
 from spark_sched.errors import BadInputError
 from tests.integration.processes import processes_naming, until
@@ -32,15 +34,17 @@ def class_path(manager: str) -> str:
     sources = [_HERE / manager / "pom.xml", *sorted((_HERE / manager).glob("*.java"))]
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     folder = cache_dir() / "clusters" / f"{manager}-{digest}"
-    if not folder.is_dir():
-        _build(manager, sources, folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Several processes would fetch hundreds of jars at once.
+    with filelock.FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            _build(manager, sources, folder)
     return f"{folder}/classes:{folder}/lib/*"
 
 
 def _build(manager: str, sources: list[Path], folder: Path) -> None:
     if shutil.which("mvn") is None:
         raise BadInputError(f"the {manager} cluster needs Maven, which is not installed")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
         made = Path(scratch) / "made"
         lib, classes = made / "lib", made / "classes"
@@ -48,12 +52,7 @@ def _build(manager: str, sources: list[Path], folder: Path) -> None:
         _run(manager, [*copy, f"-DoutputDirectory={lib}", f"-DbuildDirectory={scratch}/target"])
         java = [str(source) for source in sources[1:]]
         _run(manager, ["javac", "-nowarn", "-cp", f"{lib}/*", "-d", str(classes), *java])
-        try:
-            made.rename(folder)
-        except OSError:
-            # Another process was faster.
-            if not folder.is_dir():
-                raise
+        made.rename(folder)
 
 
 def _run(manager: str, command: list[str]) -> None:

@@ -85,8 +85,17 @@ def dynamic_allocation(spark: SparkSession) -> Result:
         with spark_sched.job(spark, "holder", priority=5, copies="never"):
             rows.extend(sc.parallelize(range(4), 4).map(body).collect())
 
+    backend: Any = sc._jsc.sc().schedulerBackend()
+
+    def registered() -> list[str]:
+        return str(backend.getExecutorIds().mkString(" ")).split()
+
     def executors() -> int:
-        return len(sc._jsc.sc().schedulerBackend().getExecutorIds().mkString(" ").split())
+        return len(registered())
+
+    def staying() -> int:
+        # One that was asked to leave is registered until it has left, and gets no task.
+        return sum(bool(backend.isExecutorActive(each)) for each in registered())
 
     with release() as end:
         thread = InheritableThread(target=holder, args=(end,))
@@ -102,7 +111,7 @@ def dynamic_allocation(spark: SparkSession) -> Result:
         thread.join()
     with background(sc, 8, 0.2) as starts:
         pass
-    packed, spread = placements(spark, executors)
+    packed, spread = placements(spark, staying)
     wait_until(lambda: executors() == 0, "idle executors were to leave")
     scheduler: Any = sc._jsc.sc().taskScheduler()
     return {
@@ -116,8 +125,11 @@ def dynamic_allocation(spark: SparkSession) -> Result:
     }
 
 
-def placements(spark: SparkSession, executors: Callable[[], int]) -> tuple[int, int]:
-    """How many of two executors, idle both, two tasks run on: of a job without and of one with a deadline."""
+def placements(spark: SparkSession, staying: Callable[[], int]) -> tuple[int, int]:
+    """How many of two executors, idle both, two tasks run on: of a job without and of one with a deadline.
+
+    ``staying`` is how many executors may get tasks.
+    """
 
     def pair(deadline: str | None) -> int:
         while True:
@@ -125,7 +137,7 @@ def placements(spark: SparkSession, executors: Callable[[], int]) -> tuple[int, 
             warm_up(spark.sparkContext, 4)
             with spark_sched.job(spark, "pair", isolation=0.0, deadline=deadline):
                 pids = spark.sparkContext.parallelize(range(2), 2).map(lambda _: executor_pid()).collect()
-            if executors() == 2:
+            if staying() == 2:
                 return len(set(pids))
 
     def packed() -> bool:

@@ -178,7 +178,10 @@ def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
         hadoop.set(f"hive.server2.thrift.{key}", value)
         jvm.java.lang.System.setProperty(f"hive.server2.thrift.{key}", value)
     servers = getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$").__getattr__("MODULE$")
-    server = servers.startWithSparkSession(spark._jsparkSession, False)
+    if spark.version.startswith("3.5."):
+        server = servers.startWithContext(spark._jsparkSession.sqlContext())
+    else:
+        server = servers.startWithSparkSession(spark._jsparkSession, False)
     driver = jvm.org.apache.hive.jdbc.HiveDriver()
 
     def client(user: str) -> Run:

@@ -25,6 +25,8 @@ from pyspark.sql import SparkSession
 for codec in sys.argv[2:]:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.eventLog.enabled", "true")
+    # What Spark 3.5 does not do by default.
+    builder = builder.config("spark.eventLog.rolling.enabled", "true")
     builder = builder.config("spark.eventLog.dir", f"file://{sys.argv[1]}/{codec}")
     builder = builder.config("spark.eventLog.compress", str(codec != "none").lower())
     builder = builder.config("spark.eventLog.compression.codec", codec if codec != "none" else "zstd")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spark_sched.attach import find_spark
 from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
@@ -21,13 +22,17 @@ SERVERS = on(
 @SERVERS
 @pytest.mark.parametrize("server", ["connect", "thrift"])
 def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str) -> None:
+    if server == "connect" and not any(find_spark().jars.glob("spark-connect_*.jar")):
+        pytest.skip("this Spark comes without Spark Connect")
     found: dict[str, Any] = scenario(f"{server}_tenants")
     alices = ["mark-5-alice-nightly", "alice", 3, 0.5]
     assert found["before"] == [alices]
     assert [job[:3] for job in found["stolen"]] == [["mark-3-eve-stolen", "eve", 99]]
     assert found["stages_of_group"] == 1
     assert found["after"] == [alices]
-    assert "CANNOT_MODIFY_STATIC_CONFIG" in found["refused"]
+    # Spark 3.5 has no name for it.
+    refusals = ("CANNOT_MODIFY_STATIC_CONFIG", "Cannot modify the value of a static config")
+    assert any(each in found["refused"] for each in refusals), found["refused"]
     assert [job[:3] for job in found["same_name"]] == [alices[:3], ["mark-name-3-eve-nightly", "eve", 8]]
     assert found["after_reset"] == [alices]
     assert [job[:3] for job in found["plain"]] == [["mark-name-3-eve-plain", "eve", 0]]

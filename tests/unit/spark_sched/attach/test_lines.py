@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import shutil
+import subprocess
+import tarfile
+import threading
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from spark_sched.attach import find_spark
 from spark_sched.attach.compiler import plan_build, spark_lines
+from tests import class_archive
+from tests import spark_lines as spark_lines_of_tests
 from tests.conftest import ROOT
 
 _BRIDGE = ROOT / "jvm-bridge"
@@ -33,6 +41,50 @@ def test_every_folder_of_sources_belongs_to_a_line():
 def test_the_installed_spark_is_one_of_them():
     assert find_spark().line in {line.name for line in spark_lines()}
     assert plan_build().scala
+
+
+def test_the_class_archives_of_one_spark_replace_none_of_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_SCHED_CACHE_DIR", str(tmp_path))
+    planned = plan_build()
+
+    def family(**changes: object) -> str:
+        spark = dataclasses.replace(planned.spark, **changes)
+        monkeypatch.setattr(class_archive, "plan_build", lambda: dataclasses.replace(planned, spark=spark))
+        return class_archive.path("stock").name.rpartition("-")[0]
+
+    assert family(home=tmp_path) != family()
+    assert family(version="4.3.9") == family()
+
+
+def test_processes_that_want_the_same_spark_at_once_download_it_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_SCHED_CACHE_DIR", str(tmp_path))
+    downloads: list[str] = []
+    others: list[threading.Thread] = []
+
+    def download(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        downloads.append(command[-1])
+        if len(downloads) == 1:
+            # They ask while it is not there yet.
+            others.extend(
+                threading.Thread(target=spark_lines_of_tests.unpacked, args=("9.9.1",)) for _ in "ab"
+            )
+            for other in others:
+                other.start()
+        _, _, folder = next(word for word in command if word.startswith("--dest=")).partition("=")
+        files = Path(folder) / "pyspark-9.9.1"
+        (files / "deps" / "jars").mkdir(parents=True)
+        (files / "pyspark" / "python").mkdir(parents=True)
+        with tarfile.open(f"{files}.tar.gz", "w:gz") as archive:
+            archive.add(files, files.name)
+        shutil.rmtree(files)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(spark_lines_of_tests.subprocess, "run", download)
+    folder = spark_lines_of_tests.unpacked("9.9.1")
+    for other in others:
+        other.join()
+    assert downloads == ["pyspark==9.9.1"]
+    assert (folder / "pyspark" / "jars").is_dir()
 
 
 def test_no_class_is_in_two_folders_of_a_line():
