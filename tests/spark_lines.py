@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from spark_sched.attach import cache_dir
+from spark_sched.attach import cache_dir, find_spark
 from spark_sched.attach.compiler import spark_lines
 from spark_sched.errors import BadInputError
 
@@ -66,6 +66,15 @@ def unpacked(version: str) -> Path:
             if not folder.is_dir():
                 raise
     return folder
+
+
+def home(version: str) -> Path:
+    """A Spark of this version: the installed one, else an unpacked one, with the errors of `unpacked`."""
+    try:
+        installed = find_spark()
+    except BadInputError:
+        return unpacked(version) / "pyspark"
+    return installed.home if installed.version == version else unpacked(version) / "pyspark"
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -1,11 +1,16 @@
 """Publishes the bridge to a folder that is a Maven repository: an artifact for each line of Spark.
 
-    python tools/publish.py FOLDER [--spark-home HOME]… [--gpg-key KEY]
+    python tools/publish.py FOLDER [--spark-home HOME]… [--all-lines] [--gpg-key KEY]
+    python tools/publish.py FOLDER --wheel [--spark-home HOME]…
 
-A ``HOME`` is a Spark of the line to compile for; without one it is the installed pyspark. An artifact
+A ``HOME`` is a Spark of the line to compile for; without one it is the installed pyspark. ``--all-lines``
+compiles for each line in ``jvm-bridge/lines.json``: for the Spark that is given, else for the newest that was
+tried, which the first run downloads (about 450 MB each) unless it is installed. An artifact
 ``spark-sched-bridge_LINE_SCALA`` has its jar, sources, POM, a bill of materials (CycloneDX), checksums and,
 with a key, signatures. The version is the package's. What is there already with other contents is refused,
 since those who use a version keep it. Spark reads the folder as ``--repositories file:///FOLDER``.
+
+With ``--wheel`` the folder gets the wheel for PyPI instead, with a compiled bridge for each line.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,10 +28,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from spark_sched import __version__
-from spark_sched.attach import BridgeError, build
-from spark_sched.attach.compiler import Build, pack, plan_build
-from spark_sched.errors import BadInputError
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from spark_sched import __version__  # noqa: E402 - from this checkout
+from spark_sched.attach import BridgeError, build  # noqa: E402
+from spark_sched.attach.compiler import Build, pack, plan_build, spark_lines  # noqa: E402
+from spark_sched.errors import BadInputError  # noqa: E402
+from tests.spark_lines import home  # noqa: E402
 
 GROUP = "io.github.spark-sched"
 DESCRIPTION = "Keeps jobs of one Apache Spark application fair, deadline-aware and isolated from each other"
@@ -84,6 +94,43 @@ def publish(planned: Build, repository: Path, gpg_key: str | None = None) -> Pat
                 if each.exists():
                     _write(folder / each.name, each.read_bytes())
     return folder
+
+
+def wheel(planned: Iterable[Build], folder: Path) -> Path:
+    """Build the package's wheel into the folder, with the bridge of each of these builds.
+
+    Raises BridgeError if one cannot be compiled, or the wheel cannot be built.
+    """
+    with tempfile.TemporaryDirectory(prefix="wheel-") as scratch:
+        jars, made = Path(scratch, "jars"), Path(scratch, "made")
+        jars.mkdir()
+        for each in planned:
+            shutil.copyfile(build(each.spark.home), jars / each.line_jar_name)
+        _hatch(made, SPARK_SCHED_WITH_BRIDGE=str(jars))
+        (file,) = made.iterdir()
+        folder.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.move(file, folder / file.name))
+
+
+def _hatch(folder: Path, **variables: str) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise BridgeError(f"hatchling cannot build the wheel:\n{(done.stdout + done.stderr).strip()}")
+
+
+def all_lines(homes: Iterable[Path]) -> list[Build]:
+    """What to compile for each line: for the Spark that is given, else the newest that was tried.
+
+    Raises BadInputError if pip cannot download a Spark.
+    """
+    found = {each.spark.line: each for each in map(plan_build, homes)}
+    for line in spark_lines():
+        if line.name not in found:
+            found[line.name] = plan_build(home(line.newest))
+    return [found[line.name] for line in spark_lines()]
 
 
 def bill_of_materials(artifact: str, jar: Path) -> str:
@@ -148,13 +195,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spark-home", action="append", default=[], metavar="HOME")
+    parser.add_argument("--spark-home", type=Path, action="append", default=[], metavar="HOME")
+    parser.add_argument("--all-lines", action="store_true")
+    parser.add_argument("--wheel", action="store_true")
     parser.add_argument("--gpg-key", metavar="KEY")
     given = parser.parse_args()
+    folder = given.folder.absolute()
     try:
-        for home in given.spark_home or [None]:
-            planned = plan_build(None if home is None else Path(home))
-            publish(planned, given.folder.absolute(), given.gpg_key)
+        if given.wheel:
+            print(wheel(all_lines(given.spark_home), folder))
+            return
+        for planned in (
+            all_lines(given.spark_home) if given.all_lines else map(plan_build, given.spark_home or [None])
+        ):
+            publish(planned, folder, given.gpg_key)
             print(f"{GROUP}:{artifact_of(planned)}:{__version__}")
     except (BadInputError, BridgeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
 import sys
 import venv
 import zipfile
@@ -14,7 +16,8 @@ import pytest
 
 from spark_sched import __version__
 from spark_sched.attach import find_spark
-from spark_sched.attach.compiler import plan_build
+from spark_sched.attach.compiler import plan_build, spark_lines
+from tests import spark_lines as sparks
 from tests.conftest import ROOT, Run
 from tests.environment import QUICK_JAVA
 
@@ -86,6 +89,36 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("repository")
 
 
+ATTACHED = """
+import json
+from pyspark.sql import SparkSession
+
+sc = SparkSession.builder.getOrCreate().sparkContext
+assert sc.parallelize(range(10), 2).sum() == 45
+entry = sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+print(json.dumps({
+    "attached": entry.attached(sc._jsc.sc()),
+    "class_path": sc.getConf().get("spark.driver.extraClassPath"),
+    "version": sc.version,
+}))
+sc.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an installed wheel of `tools/publish.py`; skips where pip cannot have a Spark."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, str(ROOT / "tools" / "publish.py"), str(folder), "--wheel"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode == 2 and "pip cannot download" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(done.stdout.strip()) as wheel:
+        wheel.extractall(folder / "site")
+    return folder / "site"
+
+
 def publish(run: Run, repository: Path) -> str:
     done = run(sys.executable, ROOT / "tools" / "publish.py", repository)
     assert done.status == 0, done.output
@@ -133,6 +166,42 @@ def test_an_application_from_a_repository_isolates_a_job_that_local_properties_m
     stock = application("stock")
     assert not stock["attached"]
     assert stock["intruders"] > 0
+
+
+# Of 4.3, and of a line that another Scala compiles.
+@pytest.mark.parametrize("line", [find_spark().line, "3.5"])
+def test_a_released_wheel_attaches_without_a_compiler(
+    run: Run, released: Path, tmp_path: Path, line: str
+) -> None:
+    newest = {each.name: each.newest for each in spark_lines()}[line]
+    home = sparks.home(newest)
+    program = tmp_path / "attached.py"
+    program.write_text(ATTACHED)
+    done = run(
+        *(sys.executable, "-m", "spark_sched", "submit", "--master", "local[2]"),
+        *("--conf", "spark.ui.enabled=false", program),
+        environment={
+            "PYTHONPATH": os.pathsep.join(map(str, (released, home.parent))),
+            "SPARK_HOME": str(home),
+            "SPARK_SCHED_CACHE_DIR": str(tmp_path / "cache"),
+        },
+    )
+    assert done.status == 0, done.output
+    assert "compiling" not in done.stderr
+    assert list((tmp_path / "cache").glob("*")) == []
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["version"] == newest
+    assert found["attached"]
+    (jar,) = [Path(each) for each in found["class_path"].split(os.pathsep) if "bridge" in each]
+    assert jar.parent == released / "spark_sched" / "attach" / "jars"
+    assert jar.name.startswith(f"spark-sched-bridge_{line}_")
+
+
+def test_a_released_wheel_has_a_bridge_for_each_line(released: Path) -> None:
+    jars = sorted(path.name for path in (released / "spark_sched" / "attach" / "jars").iterdir())
+    planned = plan_build(sources=released / "spark_sched" / "_jvm")
+    assert planned.line_jar_name in jars
+    assert [name.split("_")[1:3] for name in jars] == [[e.name, e.scala_line] for e in spark_lines()]
 
 
 def test_an_artifact_has_all_that_a_repository_asks_for(run: Run, repository: Path) -> None:
