@@ -154,10 +154,10 @@ class Classes:
         found = (each.members[member] for each in self.ancestry(owner) if member in each.members)
         return next(found, None)
 
-    def signatures(self, owner: str, name: str) -> list[str]:
-        """Descriptors of the members of this name."""
+    def signatures(self, owner: str, start: str) -> list[str]:
+        """Descriptors of the members that start so: a name, then ``(`` of a method or ``:`` of a field."""
         members = {member for each in self.ancestry(owner) for member in each.members}
-        return sorted(member[len(name) :] for member in members if re.split("[(:]", member)[0] == name)
+        return sorted(member[len(start) - 1 :] for member in members if member.startswith(start))
 
 
 def finding(link: str, spark: Classes) -> str | None:
@@ -177,7 +177,7 @@ def finding(link: str, spark: Classes) -> str | None:
             return f"{shown}.{re.split('[(:]', member)[0]} can no longer be overridden"
         return None
     name = re.split("[(:]", member)[0]
-    others = spark.signatures(owner, name)
+    others = spark.signatures(owner, member[: len(name) + 1])
     if not others:
         return f"{shown}.{name} is missing"
     return f"{shown}.{name} has another signature: {' or '.join(others)} instead of {member[len(name) :]}"
