@@ -1,7 +1,9 @@
 """Wheel contents beyond the Python package: the bridge's Scala sources, its jar when asked, a template.
 
-``SPARK_SCHED_WITH_BRIDGE=1`` compiles the bridge during the build, so that users of the wheel need no
-compile step. Without it the wheel carries the sources and the bridge is compiled on first use.
+``SPARK_SCHED_WITH_BRIDGE=1`` compiles the bridge during the build, for the line of the Spark that is found,
+so that users of the wheel need no compile step. ``SPARK_SCHED_WITH_BRIDGE=FOLDER`` takes the jars of all
+lines from there; ``python tools/publish.py FOLDER --wheel`` makes them. Without it the wheel has the sources
+only, and the bridge is compiled on first use.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _WITH_BRIDGE = "SPARK_SCHED_WITH_BRIDGE"
+_COMPILE = {"1", "true", "yes"}
 
 
 class BridgeBuildHook(BuildHookInterface[Any]):
@@ -24,7 +27,7 @@ class BridgeBuildHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Spark is a build dependency only where the bridge is compiled: its wheel holds the compiler."""
-        if not _with_bridge():
+        if _wanted() not in _COMPILE:
             return []
         return list(self.metadata.core.optional_dependencies["spark"])
 
@@ -41,14 +44,20 @@ class BridgeBuildHook(BuildHookInterface[Any]):
                 build_data["force_include"][str(path)] = (
                     f"spark_sched/_jvm/{path.relative_to(sources).as_posix()}"
                 )
-        if _with_bridge():
-            sys.path.insert(0, self.root)
-            from spark_sched.attach.compiler import compile_bridge, plan_build
-
-            build = plan_build(sources=sources)
-            self._scratch = tempfile.TemporaryDirectory(prefix="spark-sched-bridge-")
-            jar = compile_bridge(build, Path(self._scratch.name) / build.jar_name)
+        for jar in self._jars(sources):
             build_data["force_include"][str(jar)] = f"spark_sched/attach/jars/{jar.name}"
+
+    def _jars(self, sources: Path) -> list[Path]:
+        if not _wanted():
+            return []
+        if _wanted() not in _COMPILE:
+            return sorted(Path(os.environ[_WITH_BRIDGE]).glob("spark-sched-bridge_*.jar"))
+        sys.path.insert(0, self.root)
+        from spark_sched.attach.compiler import compile_bridge, plan_build
+
+        build = plan_build(sources=sources)
+        self._scratch = tempfile.TemporaryDirectory(prefix="spark-sched-bridge-")
+        return [compile_bridge(build, Path(self._scratch.name) / build.line_jar_name)]
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """The wheel is written: the jar beside it is of no more use."""
@@ -56,5 +65,6 @@ class BridgeBuildHook(BuildHookInterface[Any]):
             self._scratch.cleanup()
 
 
-def _with_bridge() -> bool:
-    return os.environ.get(_WITH_BRIDGE, "").lower() in {"1", "true", "yes"}
+def _wanted() -> str:
+    wanted = os.environ.get(_WITH_BRIDGE, "").lower()
+    return "" if wanted in {"0", "false", "no"} else wanted

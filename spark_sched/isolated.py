@@ -11,6 +11,9 @@ there.
 
 import sys
 
+#: The oldest Python that can run the package. This file is for older ones, too.
+OLDEST = (3, 11)
+
 
 def load(folder: str) -> None:
     """Load ``spark_sched`` from its folder, without what else is beside it there."""
@@ -27,6 +30,10 @@ def load(folder: str) -> None:
 
 def main(module: str, function: str, *arguments: str) -> None:
     """Call the function with these arguments and exit with what it returns."""
+    if sys.version_info < OLDEST:
+        # The driver looks for these words. An older Python cannot even read the package.
+        wanted, found = (".".join(map(str, each)) for each in (OLDEST, sys.version_info[:2]))
+        sys.exit(f"spark_sched needs Python {wanted} or newer, and this is {found}")
     folder = __file__.rpartition("/")[0]
     # Nothing is imported before this: Python puts the folder there with its links resolved.
     from os.path import realpath  # imported by Python itself already
@@ -35,7 +42,14 @@ def main(module: str, function: str, *arguments: str) -> None:
     load(folder)
     from importlib import import_module
 
-    sys.exit(getattr(import_module(module), function)(*arguments))
+    try:
+        status = getattr(import_module(module), function)(*arguments)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "spark_sched":
+            raise
+        # The driver looks for this line, too, and passes over the Python.
+        sys.exit(f"{sys.executable}: {error}")
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import filelock
 
-from spark_sched.attach import cache_dir
+from spark_sched.attach import cache_dir, find_spark
 from spark_sched.attach.compiler import spark_lines
 from spark_sched.errors import BadInputError
 
@@ -68,6 +68,15 @@ def _unpack(version: str, folder: Path) -> None:
         # YARN takes Python's modules from there.
         (found / "pyspark" / "python" / "lib").symlink_to(Path(os.pardir, os.pardir, "lib"))
         found.rename(folder)
+
+
+def home(version: str) -> Path:
+    """A Spark of this version: the installed one, else an unpacked one, with the errors of `unpacked`."""
+    try:
+        installed = find_spark()
+    except BadInputError:
+        return unpacked(version) / "pyspark"
+    return installed.home if installed.version == version else unpacked(version) / "pyspark"
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -1,33 +1,48 @@
 """Publishes the bridge to a folder that is a Maven repository: an artifact for each line of Spark.
 
-    python tools/publish.py FOLDER [--spark-home HOME]… [--gpg-key KEY]
+    python tools/publish.py FOLDER [--spark-home HOME]… [--all-lines] [--gpg-key KEY]
+    python tools/publish.py FOLDER --wheel [--spark-home HOME]…
 
-A ``HOME`` is a Spark of the line to compile for; without one it is the installed pyspark. An artifact
-``spark-sched-bridge_LINE_SCALA`` has its jar, sources, POM, a bill of materials (CycloneDX), checksums and,
-with a key, signatures. The version is the package's. What is there already with other contents is refused,
-since those who use a version keep it. Spark reads the folder as ``--repositories file:///FOLDER``.
+A ``HOME`` is a Spark of the line to compile for; without one it is the installed pyspark. ``--all-lines``
+compiles for each line in ``jvm-bridge/lines.json``: for the Spark that is given, else for the newest that was
+tried, which the first run downloads (about 450 MB each) unless it is installed. An artifact
+``spark-sched-bridge_LINE_SCALA`` has its jar, which carries the package's wheel for the planner, sources,
+POM, a bill of materials (CycloneDX), checksums and, with a key, signatures. The version is the package's.
+What is there already with other contents is refused, since those who use a version keep it. Spark reads the
+folder as ``--repositories file:///FOLDER``.
+
+With ``--wheel`` the folder gets the wheel for PyPI instead, with a compiled bridge for each line.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import uuid
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from spark_sched import __version__
-from spark_sched.attach import BridgeError, build
-from spark_sched.attach.compiler import Build, pack, plan_build
-from spark_sched.errors import BadInputError
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from spark_sched import __version__  # noqa: E402 - from this checkout
+from spark_sched.attach import BridgeError, build  # noqa: E402
+from spark_sched.attach.compiler import Build, pack, plan_build, spark_lines  # noqa: E402
+from spark_sched.errors import BadInputError  # noqa: E402
+from tests.spark_lines import home  # noqa: E402
 
 GROUP = "io.github.spark-sched"
+#: Name in the jar of the package's wheel, of which a driver's Python without the package runs the planner.
+PLANNER = "spark-sched-planner.whl"
 DESCRIPTION = "Keeps jobs of one Apache Spark application fair, deadline-aware and isolated from each other"
 _CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 _POM = """<?xml version="1.0" encoding="UTF-8"?>
@@ -66,6 +81,8 @@ def publish(planned: Build, repository: Path, gpg_key: str | None = None) -> Pat
         name = f"{artifact}-{__version__}"
         jar = made / f"{name}.jar"
         shutil.copyfile(build(planned.spark.home), jar)
+        carried = planner_wheel()
+        _add(jar, PLANNER, carried)
         scala = {path.as_posix().partition("/src/main/scala/")[2]: path for path in planned.scala}
         pack({**scala, **{name: path for path, name in planned.resources}}, made / f"{name}-sources.jar")
         pom = _POM.format(
@@ -73,7 +90,9 @@ def publish(planned: Build, repository: Path, gpg_key: str | None = None) -> Pat
             scala=planned.spark.scala, description=escape(DESCRIPTION),
         )  # fmt: skip
         (made / f"{name}.pom").write_text(pom, encoding="utf-8")
-        (made / f"{name}-cyclonedx.json").write_text(bill_of_materials(artifact, jar), encoding="utf-8")
+        (made / f"{name}-cyclonedx.json").write_text(
+            bill_of_materials(artifact, jar, carried), encoding="utf-8"
+        )
         files = sorted(made.iterdir())
         _refuse_other_contents(files, folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,20 +105,59 @@ def publish(planned: Build, repository: Path, gpg_key: str | None = None) -> Pat
     return folder
 
 
-def bill_of_materials(artifact: str, jar: Path) -> str:
-    """The jar and what it brings, which is nothing: Spark is there already. Deterministic."""
+def wheel(planned: Iterable[Build], folder: Path) -> Path:
+    """Build the package's wheel into the folder, with the bridge of each of these builds.
+
+    Raises BridgeError if one cannot be compiled, or the wheel cannot be built.
+    """
+    with tempfile.TemporaryDirectory(prefix="wheel-") as scratch:
+        jars, made = Path(scratch, "jars"), Path(scratch, "made")
+        jars.mkdir()
+        for each in planned:
+            shutil.copyfile(build(each.spark.home), jars / each.line_jar_name)
+        _hatch(made, SPARK_SCHED_WITH_BRIDGE=str(jars))
+        (file,) = made.iterdir()
+        folder.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.move(file, folder / file.name))
+
+
+def _hatch(folder: Path, **variables: str) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise BridgeError(f"hatchling cannot build the wheel:\n{(done.stdout + done.stderr).strip()}")
+
+
+def all_lines(homes: Iterable[Path]) -> list[Build]:
+    """What to compile for each line: for the Spark that is given, else the newest that was tried.
+
+    Raises BadInputError if pip cannot download a Spark.
+    """
+    found = {each.spark.line: each for each in map(plan_build, homes)}
+    for line in spark_lines():
+        if line.name not in found:
+            found[line.name] = plan_build(home(line.newest))
+    return [found[line.name] for line in spark_lines()]
+
+
+@functools.cache
+def planner_wheel() -> bytes:
+    """The package's wheel without compiled bridges; of equal sources its bytes are equal."""
+    with tempfile.TemporaryDirectory(prefix="planner-") as scratch:
+        _hatch(Path(scratch), SPARK_SCHED_WITH_BRIDGE="0")
+        (file,) = Path(scratch).glob("*.whl")
+        return file.read_bytes()
+
+
+def bill_of_materials(artifact: str, jar: Path, carried: bytes) -> str:
+    """The jar and the wheel in it. It brings nothing else: Spark is there already. Deterministic."""
     digest = hashlib.sha256(jar.read_bytes()).hexdigest()
     url = f"pkg:maven/{GROUP}/{artifact}@{__version__}?type=jar"
-    component = {
-        "type": "library",
-        "bom-ref": url,
-        "group": GROUP,
-        "name": artifact,
-        "version": __version__,
-        "purl": url,
-        "licenses": [{"license": {"id": "Apache-2.0"}}],
-        "hashes": [{"alg": "SHA-256", "content": digest}],
-    }
+    component = {"group": GROUP, **_component(artifact, url, digest)}
+    package = f"pkg:pypi/spark-sched@{__version__}"
+    wheel_inside = _component("spark-sched", package, hashlib.sha256(carried).hexdigest())
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
         "bomFormat": "CycloneDX",
@@ -107,10 +165,28 @@ def bill_of_materials(artifact: str, jar: Path) -> str:
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, url + digest)}",
         "version": 1,
         "metadata": {"component": component},
-        "components": [],
-        "dependencies": [{"ref": url, "dependsOn": []}],
+        "components": [wheel_inside],
+        "dependencies": [{"ref": url, "dependsOn": [package]}, {"ref": package, "dependsOn": []}],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _component(name: str, url: str, digest: str) -> dict[str, object]:
+    return {
+        "type": "library",
+        "bom-ref": url,
+        "name": name,
+        "version": __version__,
+        "purl": url,
+        "licenses": [{"license": {"id": "Apache-2.0"}}],
+        "hashes": [{"alg": "SHA-256", "content": digest}],
+    }
+
+
+def _add(jar: Path, name: str, content: bytes) -> None:
+    """A wheel is compressed already."""
+    with zipfile.ZipFile(jar, "a") as archive:
+        archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
 
 
 def _refuse_other_contents(files: Iterable[Path], folder: Path) -> None:
@@ -148,13 +224,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spark-home", action="append", default=[], metavar="HOME")
+    parser.add_argument("--spark-home", type=Path, action="append", default=[], metavar="HOME")
+    parser.add_argument("--all-lines", action="store_true")
+    parser.add_argument("--wheel", action="store_true")
     parser.add_argument("--gpg-key", metavar="KEY")
     given = parser.parse_args()
+    folder = given.folder.absolute()
     try:
-        for home in given.spark_home or [None]:
-            planned = plan_build(None if home is None else Path(home))
-            publish(planned, given.folder.absolute(), given.gpg_key)
+        if given.wheel:
+            print(wheel(all_lines(given.spark_home), folder))
+            return
+        for planned in (
+            all_lines(given.spark_home) if given.all_lines else map(plan_build, given.spark_home or [None])
+        ):
+            publish(planned, folder, given.gpg_key)
             print(f"{GROUP}:{artifact_of(planned)}:{__version__}")
     except (BadInputError, BridgeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

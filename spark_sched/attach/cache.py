@@ -1,4 +1,4 @@
-"""The compiled bridge: packaged with the wheel, or compiled once per Spark version and source state."""
+"""The compiled bridge: the wheel's for this line of Spark, or compiled once per Spark version and sources."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from spark_sched.attach.trust import is_trusted, private_directory, seal
 from spark_sched.errors import BadInputError
 
 CACHE_DIR_VARIABLE = "SPARK_SCHED_CACHE_DIR"
+#: For a Spark whose version is a release's but that differs from it: no jar of the wheel is used.
+COMPILE_VARIABLE = "SPARK_SCHED_COMPILE"
 
 _PACKAGED = Path(__file__).parent / "jars"
 # A compile takes a quarter of a minute; on a machine that needs ten, something else is wrong.
@@ -30,6 +32,8 @@ def cache_dir() -> Path:
 def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Path:
     """Path of the bridge's jar for this Spark, compiling it first if no process has done so yet.
 
+    A wheel may have a jar for each line of Spark, which is used for the line's releases that were tried.
+
     Safe when several processes call it at once: one compiles, the others wait for its jar. A jar in the
     cache that has changed since it was compiled, or that another user could have changed, is compiled
     again.
@@ -44,8 +48,8 @@ def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Pat
         BridgeError: the compiler rejected the sources; the message contains its output.
     """
     planned = plan_build(spark_home, sources)
-    packaged = _PACKAGED / planned.jar_name
-    if packaged.is_file():
+    packaged = _PACKAGED / planned.line_jar_name
+    if planned.is_tried_release and packaged.is_file() and not os.environ.get(COMPILE_VARIABLE):
         return packaged
     directory = cache_dir()
     jar = directory / planned.jar_name

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 import zipfile
@@ -25,6 +26,7 @@ _SOURCE_PLACES = (_PACKAGE.parent / "jvm-bridge", _PACKAGE / "_jvm")
 _LINES = "lines.json"
 _LINKS = "org.apache.spark.scheduler.sparksched.SparkLinks"
 _HASH_DIGITS = 16
+_RELEASE = re.compile(r"\d+")
 _OLDEST_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -34,39 +36,61 @@ class BridgeError(RuntimeError):
 
 @dataclass(frozen=True)
 class Build:
-    """What to compile: for which Spark, and files as (path, name inside its source root)."""
+    """What to compile: for which Spark, and files as (path, name inside its source root).
+
+    ``newest`` is the newest release of Spark's line that was tried.
+    """
 
     spark: SparkInstall
     scala: tuple[Path, ...]
     resources: tuple[tuple[Path, str], ...]
     source_hash: str
+    newest: str
 
     @property
     def jar_name(self) -> str:
         """File name of the jar; equal names mean equal contents."""
         return f"spark-sched-bridge_{self.spark.version}_{self.source_hash}.jar"
 
+    @property
+    def line_jar_name(self) -> str:
+        """File name of a jar for all releases of the line, as wheels have it."""
+        return f"spark-sched-bridge_{self.spark.line}_{self.spark.scala}_{self.source_hash}.jar"
 
-def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> Build:
-    """The files to compile for this Spark. Reads sources; starts no process.
+    @property
+    def is_tried_release(self) -> bool:
+        """Whether a jar of the line fits. Patch versions do not differ; a vendor's build may, and so may a
+        patch version that is newer than those that were tried."""
+        patch, newest = (
+            _RELEASE.fullmatch(version.removeprefix(f"{self.spark.line}."))
+            for version in (self.spark.version, self.newest)
+        )
+        return patch is not None and newest is not None and int(patch[0]) <= int(newest[0])
+
+
+def plan_build(
+    spark_home: Path | None = None, sources: Path | None = None, line: SparkLine | None = None
+) -> Build:
+    """The files to compile for this Spark: its line's, or those of the given line. Starts no process.
 
     Raises BadInputError if there is no Spark, no source, or no shim for Spark's line.
     """
     spark = find_spark(spark_home)
     root = sources or _sources()
-    lines = {line.name: line for line in spark_lines(root)}
-    if spark.line not in lines:
+    lines = {each.name: each for each in spark_lines(root)}
+    chosen = line or lines.get(spark.line)
+    if chosen is None:
         newest = list(lines)[-1]
         raise BadInputError(
             f"Spark {spark.version} at {str(spark.home)!r} is not supported: "
             f"use a Spark of line {' or '.join(lines)} (`pip install 'pyspark~={newest}.0'`)"
         )
-    if spark.scala != lines[spark.line].scala_line:
+    if spark.scala != chosen.scala_line:
         raise BadInputError(
             f"Spark {spark.version} at {str(spark.home)!r} is built for Scala {spark.scala}, but of its "
-            f"line only Scala {lines[spark.line].scala_line} is supported: use such a Spark"
+            f"line only Scala {chosen.scala_line} is supported: use such a Spark"
         )
-    modules = [root / folder / "src" / "main" for folder in lines[spark.line].folders]
+    modules = [root / folder / "src" / "main" for folder in chosen.folders]
     scala = tuple(path for module in modules for path in sorted((module / "scala").rglob("*.scala")))
     resources = tuple(
         (path, path.relative_to(module / "resources").as_posix())
@@ -74,12 +98,12 @@ def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> B
         for path in sorted((module / "resources").rglob("*"))
         if path.is_file()
     )
-    digest = hashlib.sha256(spark.version.encode())
+    digest = hashlib.sha256()
     for path in (*scala, *(path for path, _ in resources)):
         content = path.read_bytes()
         digest.update(f"\n{path.relative_to(root).as_posix()} {len(content)}\n".encode())
         digest.update(content)
-    return Build(spark, scala, resources, digest.hexdigest()[:_HASH_DIGITS])
+    return Build(spark, scala, resources, digest.hexdigest()[:_HASH_DIGITS], chosen.newest)
 
 
 @dataclass(frozen=True)

@@ -195,9 +195,11 @@ PLANNER_PYTHON = ConfigKey(
     values.text("path", required=True),
     "python3",
     "Python that runs the planner; `spark-sched conf` and `submit` set it to the Python they run in. If it "
-    "is not set, the Python of `spark.pyspark.python` or of the variable `PYSPARK_PYTHON` is tried first. If "
-    "none has the package, only the settings of this page apply, and the driver logs that once. It imports "
-    "nothing from the driver's working directory, and only absolute folders of `PYTHONPATH` apply.",
+    "is not set, the Python of `spark.pyspark.python` or of the variable `PYSPARK_PYTHON` is tried first. A "
+    "Python without the package runs the one that the jar of a Maven repository carries, if it is 3.11 or "
+    "newer and has NumPy. If none runs the planner, only the settings of this page apply, and the driver "
+    "logs that once. It imports nothing from the driver's working directory, and only absolute folders of "
+    "`PYTHONPATH` apply.",
 )
 PLANNER_PACKAGE = ConfigKey(
     "spark.sched.planner.package",

@@ -191,6 +191,8 @@ def test_an_operator_attaches_by_configuration_and_a_jar_and_finds_the_planner_i
     """
     example = read_properties(ROOT / "conf" / "kubernetes.conf")
     del example["spark.master"], example["spark.driver.extraClassPath"]
+    # The pods of this cluster have no image, so the driver looks for a Python.
+    del example["spark.sched.planner.python"]
     settings = {**example, **kubernetes.settings(NEWEST)}
     # At the example's level some held slots expire before the barrier falls, as they are to.
     assert settings["spark.sched.reservation.isolation"] == "0.9"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -126,15 +127,38 @@ def test_a_spark_for_another_scala_is_refused(tmp_path):
         plan_build(sources=other)
 
 
-def test_a_packaged_jar_of_the_same_name_wins(sources, cache, tmp_path, monkeypatch):
-    packaged = tmp_path / "jars"
-    packaged.mkdir()
-    monkeypatch.setattr("spark_sched.attach.cache._PACKAGED", packaged)
-    jar = packaged / plan_build(sources=sources).jar_name
+@pytest.fixture
+def packaged(tmp_path, monkeypatch):
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    monkeypatch.setattr("spark_sched.attach.cache._PACKAGED", folder)
+    return folder
+
+
+def test_a_wheels_jar_of_the_line_and_the_sources_wins(sources, cache, packaged):
+    jar = packaged / plan_build(sources=sources).line_jar_name
+    assert jar.name.startswith("spark-sched-bridge_4.3_2.13_")
     jar.write_bytes(b"")
     assert build(sources=sources) == jar
-    jar.rename(packaged / "spark-sched-bridge_4.3.0_0000000000000000.jar")
+    # … but not one of other sources.
+    jar.rename(packaged / "spark-sched-bridge_4.3_2.13_0000000000000000.jar")
     assert build(sources=sources).parent == cache
+
+
+def test_a_wheels_jar_is_not_used_where_the_variable_says_so(sources, cache, packaged, monkeypatch):
+    (packaged / plan_build(sources=sources).line_jar_name).write_bytes(b"")
+    monkeypatch.setenv("SPARK_SCHED_COMPILE", "1")
+    assert build(sources=sources).parent == cache
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [("4.3.0", True), ("4.3.2", True), ("4.3.10", False), ("4.3.2-vendor.1", False), ("4.3.0.dev1", False)],
+)
+def test_a_wheels_jar_fits_the_releases_that_were_tried(sources, version, fits):
+    planned = plan_build(sources=sources)
+    spark = dataclasses.replace(planned.spark, version=version)
+    assert dataclasses.replace(planned, spark=spark, newest="4.3.2").is_tried_release is fits
 
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(sources, tmp_path, monkeypatch):

@@ -93,6 +93,8 @@ def test_a_cached_jar_that_is_not_trusted_is_compiled_anew(tmp_path, monkeypatch
 
     class Planned:
         jar_name = "bridge.jar"
+        line_jar_name = "bridge-of-the-line.jar"
+        is_tried_release = True
 
     monkeypatch.setenv("SPARK_SCHED_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "plan_build", lambda *_: Planned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 import signal
@@ -221,6 +222,33 @@ def test_the_package_of_the_script_is_run_whatever_else_is_installed(tmp_path: P
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == [str(other / "say.py"), "spark_sched"]
+
+
+def test_a_python_that_is_too_old_says_so_and_can_read_the_script(tmp_path: Path) -> None:
+    text = Path(isolated.__file__).read_text()
+    # The driver starts it with Pythons that it knows nothing of, and says what they lack.
+    ast.parse(text, feature_version=(3, 6))
+    (tmp_path / "isolated.py").write_text(text.replace("OLDEST = (3, 11)", "OLDEST = (99, 0)"))
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "isolated.py"), *MAIN], capture_output=True, text=True, check=False
+    )
+    now = ".".join(map(str, sys.version_info[:2]))
+    assert done.returncode == 1
+    assert done.stderr == f"spark_sched needs Python 99.0 or newer, and this is {now}\n"
+
+
+def test_a_module_that_a_python_lacks_is_one_line(tmp_path: Path) -> None:
+    package = tmp_path / "spark_sched"
+    package.mkdir()
+    shutil.copy(isolated.__file__, package)
+    (package / "__init__.py").touch()
+    (package / "needs.py").write_text("def it():\n    import py4k.gateway\n")
+    done = subprocess.run(
+        [sys.executable, str(package / "isolated.py"), "spark_sched.needs", "it"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == f"{sys.executable}: No module named 'py4k'\n"
 
 
 def test_the_planner_imports_nothing_heavy() -> None:

@@ -44,7 +44,7 @@ private[sparksched] final class PlannerProcess(
   private val loopback = InetAddress.getLoopbackAddress
   private var gateway: GatewayServer = _
   private var keeper: Thread = _
-  private var emptyFolder: File = _
+  private val folders = new PlannerFolders
   // The sentence with which a planner refused its settings, if one did; done when it is known.
   private val refused = new CompletableFuture[Option[String]]
   entry.taken.thenRun(() => refused.complete(None))
@@ -59,7 +59,7 @@ private[sparksched] final class PlannerProcess(
 
   /** Once; starting it again changes nothing. */
   def start(): Unit = synchronized(if (keeper == null) {
-    emptyFolder = Utils.createTempDir(namePrefix = "spark-sched-planner")
+    folders.create()
     gateway = new GatewayServer.GatewayServerBuilder(entry)
       .javaPort(0).javaAddress(loopback).authToken(secret).callbackClient(PlannerProcess.noCallbacks).build()
     // Threads of the gateway inherit being daemons from the one that accepts, and must not keep the driver alive.
@@ -119,7 +119,7 @@ private[sparksched] final class PlannerProcess(
     if (keeper != null) keeper.interrupt()
     process.foreach(end(_, patient))
     if (gateway != null) gateway.shutdown()
-    if (emptyFolder != null) Utils.deleteRecursively(emptyFolder)
+    folders.delete()
   }
 
   /** Another planner takes over, with the settings that are in force by then. */
@@ -154,8 +154,7 @@ private[sparksched] final class PlannerProcess(
         last = false
         hopeless = !pythons.next()
         if (hopeless) {
-          logWarning(s"No planner runs (${pythons.reasons}), and the configured rules apply. To have plans, install " +
-            s"spark-sched for that Python, or set ${Settings.PlannerPython.name} to one that has it")
+          logWarning(s"No planner runs (${pythons.reasons}), and the configured rules apply. ${pythons.remedy}")
           refused.complete(None)
         }
       } else {
@@ -188,8 +187,10 @@ private[sparksched] final class PlannerProcess(
   }
 
   private def launch(): Option[Process] = try {
-    val builder = new ProcessBuilder((pythons.current +: PlannerProcess.arguments(settings.packageFolder)): _*)
-    builder.directory(emptyFolder)
+    val folder = if (pythons.runsPackageInJar) folders.packageOfJar() else settings.packageFolder
+    val builder = new ProcessBuilder((pythons.current +: PlannerProcess.arguments(folder)): _*)
+    if (pythons.runsPackageInJar) builder.environment.put("PYTHONPATH", PlannerInJar.pythonPath)
+    builder.directory(folders.empty)
     // The planner must not see the driver's own gateway and secrets.
     Seq("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH").foreach(builder.environment.remove)
     builder.environment.put("OMP_NUM_THREADS", "1")

@@ -7,14 +7,17 @@ import org.apache.spark.SparkConf
 import schedcore.settings.{PlannerSettings, Settings}
 
 /**
- * Which Python runs the planner: of some programs the first that is there and has it. Used by the planner's keeper; what a
- * program says is heard by another thread, before the program is over.
+ * Which Python runs the planner: of some programs the first that is there and has it, or has what the package in the jar needs.
+ * Used by the planner's keeper; what a program says is heard by another thread, before the program is over.
+ *
+ * @param packageInJar whether a program that has no package of its own can run the one in the jar
  */
-private[sparksched] final class PlannerPythons(programs: Seq[String]) {
+private[sparksched] final class PlannerPythons(programs: Seq[String], packageInJar: Boolean = false) {
   import PlannerPythons._
 
   private var candidates = programs.toList
   private var passedOver = Vector.empty[String]
+  private var ownPackage = true // the program runs the package that is installed for it
   private var found = false
   private var absent = Option.empty[String]
   @volatile private var missingModule = Option.empty[String]
@@ -24,6 +27,9 @@ private[sparksched] final class PlannerPythons(programs: Seq[String]) {
     val program = candidates.head
     if (program.contains(File.separator)) new File(program).getAbsolutePath else program
   }
+
+  /** Whether the program is to run the package in the jar. */
+  def runsPackageInJar: Boolean = !ownPackage
 
   def starts(): Unit = {
     absent = None
@@ -47,19 +53,28 @@ private[sparksched] final class PlannerPythons(programs: Seq[String]) {
   /** Why the program has no planner, where that is certain. */
   def lack: Option[String] = if (found) None else absent.orElse(missingModule)
 
-  /** Passes over the program. @return whether there is another one */
-  def next(): Boolean = {
-    passedOver :+= s"$current: ${lack.getOrElse("no planner")}"
-    candidates = candidates.tail
-    candidates.nonEmpty
-  }
+  /** Passes over the program, or has it run the package in the jar. @return whether there is one to run */
+  def next(): Boolean =
+    if (packageInJar && ownPackage && absent.isEmpty) {
+      ownPackage = false
+      true
+    } else {
+      passedOver :+= s"$current: ${lack.getOrElse("no planner")}"
+      candidates = candidates.tail
+      ownPackage = true
+      candidates.nonEmpty
+    }
+
+  /** What to do where no program has a planner. */
+  def remedy: String = s"To have plans, install ${if (packageInJar) "what is missing" else "spark-sched"} for that Python, or set " +
+    s"${Settings.PlannerPython.name} to one that has it"
 
   /** Each that was passed over, and why. */
   def reasons: String = passedOver.mkString("; ")
 }
 
 private[sparksched] object PlannerPythons {
-  private val MissingModule = """No module named \S+?(?=\)?$)""".r
+  private val MissingModule = """No module named \S+?(?=\)?$)|needs Python .*""".r
   private val FailedToImport = 1
   // What Java says where the operating system finds no such program, or none that may be run.
   private val Absent = """error=(?:2|13), (.*)""".r.unanchored
@@ -69,5 +84,6 @@ private[sparksched] object PlannerPythons {
     if (conf.contains(Settings.PlannerPython.name)) Seq(settings.python)
     else (conf.getOption("spark.pyspark.python") ++ sys.env.get("PYSPARK_PYTHON") ++ Seq(settings.python)).toList.distinct
 
-  def apply(conf: SparkConf, settings: PlannerSettings): PlannerPythons = new PlannerPythons(of(conf, settings))
+  def apply(conf: SparkConf, settings: PlannerSettings): PlannerPythons =
+    new PlannerPythons(of(conf, settings), PlannerInJar.isThere)
 }

@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 package planner
 
-import java.io.{InputStream, OutputStream}
+import java.io.{InputStream, IOException, OutputStream}
 import java.nio.file.Files
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
@@ -112,6 +112,32 @@ final class PlannerProcessSuite extends AnyFunSuite with Waiting {
 
   test("a Python without a planner is passed over for one that may have one") {
     SilentPlanner(python => trying(nowhere, without, python)(planner => until(planner.counters("planner_pid") > 0 && planner.counters("planner_starts") == 2)))
+  }
+
+  test("a Python without the package runs the one in the jar, and what it lacks for that is the reason") {
+    def lacks(pythons: PlannerPythons, what: String): Unit = {
+      pythons.starts()
+      pythons.said(what)
+      pythons.ended(heard = false, status = 1)
+    }
+    val pythons = new PlannerPythons(Seq("/a/python", "/b/python"), packageInJar = true)
+    lacks(pythons, "Error (ModuleNotFoundError: No module named 'spark_sched')")
+    assert(pythons.next() && pythons.current === "/a/python" && pythons.runsPackageInJar)
+    lacks(pythons, "/a/python: No module named 'numpy'")
+    assert(pythons.next() && pythons.current === "/b/python" && !pythons.runsPackageInJar)
+    lacks(pythons, "/b/python: No module named spark_sched")
+    assert(pythons.next() && pythons.current === "/b/python" && pythons.runsPackageInJar)
+    lacks(pythons, "spark_sched needs Python 3.11 or newer, and this is 3.9")
+    assert(!pythons.next())
+    assert(pythons.reasons === "/a/python: No module named 'numpy'; /b/python: needs Python 3.11 or newer, and this is 3.9")
+    assert(pythons.remedy.startsWith("To have plans, install what is missing for that Python"))
+  }
+
+  test("a Python that is not there is not tried with the package in the jar") {
+    val pythons = new PlannerPythons(Seq(nowhere, "python3"), packageInJar = true)
+    pythons.starts()
+    pythons.failed(new IOException("error=2, No such file or directory"))
+    assert(pythons.next() && pythons.current === "python3" && !pythons.runsPackageInJar)
   }
 
   test("the application's Python is tried before the usual one, unless one is given for the planner") {
