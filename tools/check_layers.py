@@ -2,8 +2,9 @@
 
     python tools/check_layers.py [CHECKOUT]
 
-Lazy imports inside functions count as well: a layer that needs a higher one at run time is as wrong. Modules
-must not import each other in a circle either; of this check only what runs at import counts.
+Imports inside functions and those for type checkers count as well: a layer that needs a higher one is as
+wrong there. Modules must not import each other in a circle either. The packages of the bridge's Scala have
+layers of their own (``scala_rooms``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import scala_rooms
 
 #: The houses, each with the beginning of its parts' names below. The papers are one part.
 HOUSES: Mapping[str, str] = {"spark_sched": "", "spark_sched_lab": "lab.", "benchmarks.papers": "papers"}
@@ -110,17 +113,6 @@ def imports(nodes: Iterable[ast.AST], module: tuple[str, ...]) -> Iterator[tuple
                 yield node.lineno, (*base, alias.name)
 
 
-def at_import(outer: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run when a module is imported, without functions and what is for type checkers."""
-    for node in ast.iter_child_nodes(outer):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        yield from at_import(node)
-
-
 def modules(root: Path, house: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """The files of a house, with their modules' names. A package's own ends in an empty name: for relative
     imports it is inside itself."""
@@ -157,7 +149,7 @@ def violations(root: Path, below: Mapping[str, tuple[str, ...]] = BELOW) -> list
 
 
 def circles(root: Path) -> list[str]:
-    """One sentence for each set of modules that import each other in a circle while they are imported."""
+    """One sentence if modules import each other in a circle: it names one circle."""
     trees = {
         ".".join(module).removesuffix("."): (module, tree(path))
         for house in HOUSES
@@ -165,7 +157,7 @@ def circles(root: Path) -> list[str]:
     }
     above: dict[str, set[str]] = {}
     for name, (module, found) in trees.items():
-        targets = {".".join(target) for _, target in imports(at_import(found), module)}
+        targets = {".".join(target) for _, target in imports(ast.walk(found), module)}
         # An imported name is a module, or one of the module that it is imported from.
         above[name] = {target if target in trees else target.rpartition(".")[0] for target in targets}
         above[name] &= {*trees} - {name}
@@ -179,6 +171,6 @@ def circles(root: Path) -> list[str]:
 
 if __name__ == "__main__":
     _root = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1]
-    _found = violations(_root) + circles(_root)
+    _found = violations(_root) + circles(_root) + [*scala_rooms.violations(_root)]
     print("\n".join(_found) or "layers: every import goes downward")
     raise SystemExit(1 if _found else 0)

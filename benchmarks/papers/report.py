@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.figures import Chart, Figure, Paper
@@ -14,6 +15,7 @@ from spark_sched_lab.reports.plots import bars_svg, curves_svg
 if TYPE_CHECKING:
     from rich.console import Console
 
+_TEMPLATE = Path(__file__).parent / "templates" / "reproduce.html.j2"
 #: A value within this share of the paper's counts as reproduced in the headline.
 _NEAR = 0.2
 
@@ -96,7 +98,7 @@ def print_figures(figures: Sequence[Figure], console: Console) -> None:
 def render(paper: Paper, figures: Sequence[Figure], scale: Scale, basis: str) -> str:
     """The page: every figure's plots, values beside the paper's, table and notes."""
     return render_page(
-        "reproduce.html.j2",
+        _TEMPLATE,
         paper=paper,
         headline=headline(figures),
         scale=scale_line(scale),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from spark_sched.plain_text import plain
 from spark_sched.view import text
+from spark_sched.view.rendering import as_html
+from spark_sched.view.status import JobStatus, Status
 
-if TYPE_CHECKING:
-    from spark_sched.view.status import JobStatus, Status
 
-
+@as_html.register
 def of_status(status: Status) -> str:
     lines = text.head_lines(status)
     jobs, more = text.shown_jobs(status)
@@ -21,6 +20,7 @@ def of_status(status: Status) -> str:
     return f"<p>{'<br>'.join(map(escape, lines))}</p>{_table(text.COLUMNS, rows)}{rest}"
 
 
+@as_html.register
 def of_job(job: JobStatus) -> str:
     head, _, rest = text.of_job(job).partition("\n")
     facts = rest.splitlines()[: -len(job.story) or None]

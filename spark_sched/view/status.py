@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.plain_text import short
-from spark_sched.view import html, text
+from spark_sched.view.rendering import as_html, as_text
 
 #: Version of the document's layout. New fields do not change it.
 SCHEMA = 1
@@ -303,12 +303,12 @@ class JobStatus:
         return sum(stage.done for stage in self.stages)
 
     def __str__(self) -> str:
-        return text.of_job(self)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html.of_job(self)
+        return as_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,12 +390,12 @@ class Status:
         )
 
     def __str__(self) -> str:
-        return text.of_status(self)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html.of_status(self)
+        return as_html(self)
 
 
 def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from spark_sched.plain_text import plain, short
-
-if TYPE_CHECKING:
-    from spark_sched.view.status import JobStatus, Status
+from spark_sched.view.rendering import as_text
+from spark_sched.view.status import JobStatus, Status
 
 #: The columns of a table of jobs.
 COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "reason")
@@ -167,6 +165,7 @@ def head_lines(status: Status) -> list[str]:
     return list(map(plain, (*lines, planner_line(status), plan_line(status))))
 
 
+@as_text.register
 def of_status(status: Status) -> str:
     lines = head_lines(status)
     jobs, more = shown_jobs(status)
@@ -175,6 +174,7 @@ def of_status(status: Status) -> str:
     return "\n".join(chain(lines, filter(None, [more])))
 
 
+@as_text.register
 def of_job(job: JobStatus) -> str:
     return "\n".join(map(plain, _lines(job)))
 

@@ -12,72 +12,12 @@ submitted, and once per `LocalityWaits.revive_ms`, so a slot that was refused is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
 
+from spark_sched_lab.cluster.locality import Delay, Level, LocalityWaits
 from spark_sched_lab.cluster.open_nodes import NONE
-
-if TYPE_CHECKING:
-    from spark_sched_lab.cluster.placement import NodeTable, Slots
-    from spark_sched_lab.engine.records import StageRun
-    from spark_sched_lab.engine.workload import StageSpec
-
-
-class Level(IntEnum):
-    """Spark's locality levels, the nearest first. A task without preferences is of level ``NO_PREF``."""
-
-    PROCESS = 0
-    NODE = 1
-    NO_PREF = 2
-    RACK = 3
-    ANY = 4
-
-
-class LocalityWaits(NamedTuple):
-    """Spark's settings of delay scheduling.
-
-    Attributes:
-        process_ms, node_ms, rack_ms: ``spark.locality.wait.process``, ``.node``, ``.rack``.
-        restarts_at_launch: ``spark.locality.wait.legacyResetOnTaskLaunch``, and Spark before 3.1.
-        revive_ms: time between two offers of all free slots (``spark.scheduler.revive.interval``); 0: a free
-            slot is offered whenever anything happens.
-        revive_at_ms: one of the moments at which all free slots are offered.
-    """
-
-    process_ms: int
-    node_ms: int
-    rack_ms: int
-    restarts_at_launch: bool = False
-    revive_ms: int = 0
-    revive_at_ms: int = 0
-
-    def of(self, level: Level) -> int:
-        waits = {Level.PROCESS: self.process_ms, Level.NODE: self.node_ms, Level.RACK: self.rack_ms}
-        return waits.get(level, 0)
-
-    def offered_at_ms(self, at_ms: int) -> int:
-        """When all free slots are offered, at ``at_ms`` or later."""
-        if not self.revive_ms:
-            return at_ms
-        return at_ms + (self.revive_at_ms - at_ms) % self.revive_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Delay scheduling of one stage.
-
-    Attributes:
-        waits: for how long it waits at each level.
-        cached: by task, the names of nodes that cache its input (PROCESS_LOCAL). Empty: none does.
-        away: how many times as long a task runs elsewhere than on a node that caches its input. Tasks took
-            their durations where they were seen.
-    """
-
-    waits: LocalityWaits
-    cached: Sequence[frozenset[str]] = ()
-    away: float = 1.0
+from spark_sched_lab.cluster.placement import Slots
+from spark_sched_lab.engine.records import StageRun
 
 
 class _Alike:
@@ -136,17 +76,18 @@ class DelayScheduling:
     """The preferred places of one active stage's tasks, and the level that it accepts."""
 
     __slots__ = (
-        "_alike", "_away", "_level", "_levels", "_list", "_of", "_places", "_reset_ms", "_round", "_seen",
-        "_tied", "_unrefused", "_waiting", "_waits", "_wake_ms",
+        "_alike", "_delay", "_level", "_levels", "_list", "_of", "_places", "_reset_ms", "_round", "_seen",
+        "_slots", "_stage", "_unrefused", "_waiting", "_wake_ms",
     )  # fmt: skip
 
-    def __init__(self, spec: StageSpec, nodes: NodeTable, now_ms: int) -> None:
+    def __init__(self, stage: StageRun, slots: Slots, now_ms: int) -> None:
+        self._stage = stage
+        self._slots = slots
+        spec, nodes = stage.spec, slots.nodes
         number = nodes.number
         near_ms = spec.near_wait_ms
-        delay = spec.delay or Delay(LocalityWaits(near_ms, near_ms, near_ms))
-        self._waits = delay.waits
+        delay = self._delay = spec.delay or Delay(LocalityWaits(near_ms, near_ms, near_ms))
         self._seen = [number[name] for name in spec.seen_on]
-        self._away = delay.away
         no_sets = [frozenset[str]()] * spec.tasks
         pairs = list(
             zip(delay.cached or no_sets, (spec.near if spec.delay or near_ms else ()) or no_sets, strict=True)
@@ -159,7 +100,6 @@ class DelayScheduling:
                 known[pair] = _Alike(cached, near, racks)
         self._of = [known[pair] for pair in pairs]
         self._alike = list(known.values())
-        self._tied = any(alike.executors for alike in self._alike)
         # Which tasks wait is the stage's own list; `_alike` follows it.
         self._list: list[int] | None = None
         self._waiting = 0
@@ -173,50 +113,51 @@ class DelayScheduling:
 
     # ---- what the launcher asks ----
 
-    def choose(self, stage: StageRun, pending: list[int], slots: Slots, now_ms: int) -> int:
+    def choose(self, pending: list[int], now_ms: int) -> int:
         """The node for the one of ``pending`` that launches next, which is moved to its end; or NONE."""
+        stage, slots = self._stage, self._slots
         self._follow(pending)
-        offers = self._offers(slots, now_ms)
+        offers = self._offers(now_ms)
         while offers.at < len(self._levels):
             most = self._levels[offers.at]
             # Spark does not ask the timer when it looks for tasks without preferences.
             level = most if most == Level.NO_PREF else min(most, self._allowed(now_ms))
-            found = self._find(stage, slots, now_ms, level)
+            found = self._find(now_ms, level)
             if found is not None:
                 task, node, at = found
                 self._launched(task, pending)
                 # Spark calls a task without preferences PROCESS_LOCAL.
                 at = Level.PROCESS if at == Level.NO_PREF else at
                 offers.nearest = at if offers.nearest is None else min(at, offers.nearest)
-                if self._waits.restarts_at_launch and most != Level.NO_PREF:
+                if self._delay.waits.restarts_at_launch and most != Level.NO_PREF:
                     self._restart(now_ms, at)
                 return node
             offers.at += 1
         offers.at = 0
         # A task that reads map outputs gets most of them from other nodes wherever it runs, and a slot held
         # for it is idle meanwhile (ADR 30; live: ``SchedTaskSetManager.offered``).
-        if stage.spec.parents and not self._tied and stage.job in slots.holders:
-            node = self._anywhere(stage, pending[-1], slots, now_ms)
+        if stage.spec.parents and not self._is_tied() and stage.job in slots.holders:
+            node = self._anywhere(pending[-1], now_ms)
             if node != NONE:
                 self._launched(pending[-1], pending)
                 return node
-        if slots.open_total > 0 and any(True for _ in self._offered(slots)):
+        if slots.open_total > 0 and any(True for _ in self._offered()):
             offers.refused = True
         return NONE
 
-    def wake_ms(self, slots: Slots, now_ms: int) -> int | None:
+    def wake_ms(self, now_ms: int) -> int | None:
         """When to ask the stage again, which refused a slot; None: that is known, or no time is needed."""
-        if slots.open_total <= 0 and not slots.holders:
+        if self._slots.open_total <= 0 and not self._slots.holders:
             return None
         if self._level < len(self._levels) - 1:
-            at_ms = max(now_ms + 1, self._reset_ms + self._waits.of(self._levels[self._level]))
+            at_ms = max(now_ms + 1, self._reset_ms + self._delay.waits.of(self._levels[self._level]))
         elif self._round is not None and self._round.full:
             return None
         else:
             at_ms = now_ms + 1
         if self._round is not None and not self._round.full:
             at_ms = min(at_ms, now_ms + 1)
-        at_ms = self._waits.offered_at_ms(at_ms)
+        at_ms = self._delay.waits.offered_at_ms(at_ms)
         if now_ms < self._wake_ms <= at_ms:
             return None
         self._wake_ms = at_ms
@@ -229,12 +170,16 @@ class DelayScheduling:
     def there_ms(self, task: int, node: int, duration_ms: int) -> int:
         """The time of a task on ``node`` that took ``duration_ms`` where it was seen."""
         cached = self._of[task].executors
-        if self._away == 1.0 or not cached:
+        if self._delay.away == 1.0 or not cached:
             return duration_ms
         seen_away = bool(self._seen) and self._seen[task] not in cached
-        return max(1, round(duration_ms * self._away ** ((node not in cached) - seen_away)))
+        return max(1, round(duration_ms * self._delay.away ** ((node not in cached) - seen_away)))
 
     # ---- the waiting tasks ----
+
+    def _is_tied(self) -> bool:
+        """Whether nodes cache the input of a task."""
+        return any(alike.executors for alike in self._alike)
 
     def _follow(self, pending: list[int]) -> None:
         if pending is self._list and len(pending) == self._waiting:
@@ -253,27 +198,28 @@ class DelayScheduling:
 
     # ---- levels and timers ----
 
-    def _offers(self, slots: Slots, now_ms: int) -> _Round:
+    def _offers(self, now_ms: int) -> _Round:
+        slots = self._slots
         if self._places != slots.offers.changes:
             self._places = slots.offers.changes
-            self._recompute(slots)
+            self._recompute()
         offers = self._round
         if offers is not None and offers.now_ms == now_ms:
             return offers
-        if offers is not None and not self._waits.restarts_at_launch:
+        if offers is not None and not self._delay.waits.restarts_at_launch:
             if offers.refused:
                 self._unrefused = False
             elif offers.nearest is not None and (offers.full or self._unrefused):
                 self._restart(offers.now_ms, offers.nearest)
                 self._unrefused = True
         # Ends of holds are offered with all free slots, too.
-        full = not self._waits.revive_ms or offers is None or slots.offers.all or bool(slots.holders)
+        full = not self._delay.waits.revive_ms or offers is None or slots.offers.all or bool(slots.holders)
         self._round = offers = _Round(now_ms, full)
         return offers
 
-    def _recompute(self, slots: Slots) -> None:
+    def _recompute(self) -> None:
         """The levels that some task can have with the nodes that are there."""
-        present, racks = slots.present, slots.nodes.racks
+        present, racks = self._slots.present, self._slots.nodes.racks
         here = {racks[node] for node, there in enumerate(present) if there}
         found = []
         for level in Level:
@@ -306,7 +252,7 @@ class DelayScheduling:
     def _allowed(self, now_ms: int) -> Level:
         while self._level < len(self._levels) - 1:
             level = self._levels[self._level]
-            wait_ms = self._waits.of(level)
+            wait_ms = self._delay.waits.of(level)
             if not any(alike.waiting and alike.prefers(level) for alike in self._alike):
                 self._reset_ms = now_ms
             elif now_ms - self._reset_ms >= wait_ms:
@@ -318,43 +264,45 @@ class DelayScheduling:
 
     # ---- places ----
 
-    def _offered(self, slots: Slots) -> Iterator[int]:
+    def _offered(self) -> Iterator[int]:
         """The nodes whose open slots are offered in this round."""
+        slots = self._slots
         among: Iterable[int] = slots.opened
         if self._round is None or self._round.full:
             among = range(len(slots.present))
         return (node for node in among if slots.is_open(node))
 
-    def _find(self, stage: StageRun, slots: Slots, now_ms: int, most: Level) -> tuple[int, int, Level] | None:
+    def _find(self, now_ms: int, most: Level) -> tuple[int, int, Level] | None:
         """Task, node and level of the next launch at this level or a nearer one."""
         for level in (Level.PROCESS, Level.NODE):
             if level <= most and level in self._levels:
-                found = self._nearest(stage, slots, now_ms, level)
+                found = self._nearest(now_ms, level)
                 if found is not None:
                     return (*found, level)
         if most >= Level.NO_PREF:
             for alike in self._alike:
                 if alike.waiting and not alike.nodes:
-                    node = self._anywhere(stage, alike.waiting[-1], slots, now_ms)
+                    node = self._anywhere(alike.waiting[-1], now_ms)
                     if node != NONE:
                         return alike.waiting[-1], node, Level.NO_PREF
         if most >= Level.RACK and Level.RACK in self._levels:
-            racks = slots.nodes.racks
+            racks = self._slots.nodes.racks
             for alike in self._alike:
                 if alike.waiting and alike.racks:
-                    there = next((n for n in self._offered(slots) if racks[n] in alike.racks), NONE)
+                    there = next((n for n in self._offered() if racks[n] in alike.racks), NONE)
                     if there != NONE:
                         return alike.waiting[-1], there, Level.RACK
         if most >= Level.ANY:
             assert self._list
             task = min(alike.waiting[-1] for alike in self._alike if alike.waiting)
-            node = self._anywhere(stage, task, slots, now_ms)
+            node = self._anywhere(task, now_ms)
             if node != NONE:
                 return task, node, Level.ANY
         return None
 
-    def _nearest(self, stage: StageRun, slots: Slots, now_ms: int, level: Level) -> tuple[int, int] | None:
+    def _nearest(self, now_ms: int, level: Level) -> tuple[int, int] | None:
         """A task and one of its nodes; if possible the one where it was seen."""
+        stage, slots = self._stage, self._slots
         full = self._round is None or self._round.full
         other: tuple[int, int] | None = None
         for alike in self._alike:
@@ -373,8 +321,9 @@ class DelayScheduling:
                     other = task, node
         return other
 
-    def _anywhere(self, stage: StageRun, task: int, slots: Slots, now_ms: int) -> int:
+    def _anywhere(self, task: int, now_ms: int) -> int:
         """As `Slots.choose`, with the node where the task was seen in the place of chance."""
+        stage, slots = self._stage, self._slots
         full = self._round is None or self._round.full
         if stage.job not in slots.holders:
             if self._seen:
@@ -382,5 +331,5 @@ class DelayScheduling:
                 if slots.is_open(node) and (full or node in slots.opened):
                     return node
             if not full:
-                return next(self._offered(slots), NONE)
+                return next(self._offered(), NONE)
         return slots.choose(stage, now_ms)

@@ -1,36 +1,18 @@
 """Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I).
 
 A hold has the rank of its pool, and a held slot counts as used by the pool. It does not
-decide between jobs without a pool, or of one FIFO pool. ``schedcore.FairShares`` is the twin.
+decide between jobs without a pool, or of one FIFO pool. ``schedcore.ledger.FairShares`` is the twin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from spark_sched.policies.simple.fair import fair_order
-from spark_sched.protocol.plan import PoolShare
-
-if TYPE_CHECKING:
-    from spark_sched_lab.enforce.ledger_state import LedgerJob
+from spark_sched_lab.enforce.ledger_state import LedgerJob
 
 #: A place in FAIR order, lowest first, by the slots that it would use more.
 _Claim: TypeAlias = Callable[[int], tuple[bool, float]]
-
-
-@dataclass(slots=True, eq=False)
-class PoolUse:
-    """The slots that the jobs of one pool use: those of their attempts, and those that they hold."""
-
-    share: PoolShare
-    jobs: int = 0
-    used: int = 0
-
-    def standing(self, more: int) -> tuple[bool, float]:
-        """The pool's place in FAIR order if it used ``more`` slots, lowest first."""
-        return fair_order(self.used + more, self.share.weight, self.share.min_share)
 
 
 def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int | None:

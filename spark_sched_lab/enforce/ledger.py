@@ -1,9 +1,10 @@
 """Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" step by step.
 
-The twin of ``schedcore.Ledger`` in the JVM bridge: the same operations, the same decisions, the same order of
-listener calls. This module has the interface: the books are in ``ledger_books``, the decisions on a freed
-slot in ``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the time between actions
-in ``ledger_pauses``. ``protocol/golden`` and its contract test compare the two; change both or none.
+The twin of ``schedcore.ledger.Ledger`` in the JVM bridge: the same operations, the same decisions, the same
+order of listener calls. This module has the interface: free and held slots are in ``ledger_holdings``, the
+decisions on a freed slot in ``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the
+time between actions in ``ledger_pauses``. ``protocol/golden`` and its contract test compare the two; change
+both or none.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Collection, Sequence
 from spark_sched_lab.enforce import ledger_copies, ledger_decisions, ledger_demand, ledger_fit
 from spark_sched_lab.enforce.barriers import Barriers
 from spark_sched_lab.enforce.idle import UNBOUNDED, IdleLimits
-from spark_sched_lab.enforce.ledger_books import LedgerBooks, LedgerListener
 from spark_sched_lab.enforce.ledger_decisions import Decision
-from spark_sched_lab.enforce.ledger_order import refuses, waits_behind
+from spark_sched_lab.enforce.ledger_holdings import LedgerHoldings, LedgerListener
+from spark_sched_lab.enforce.ledger_order import refuses, waits_behind, withheld
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
@@ -34,7 +35,7 @@ class Ledger:
     """
 
     __slots__ = (
-        "_arrivals", "_attempts", "_barriers", "_books", "_executors", "_jobs", "_limits", "_pauses",
+        "_arrivals", "_attempts", "_barriers", "_executors", "_holdings", "_jobs", "_limits", "_pauses",
         "_stages", "counters",
     )  # fmt: skip
 
@@ -43,55 +44,55 @@ class Ledger:
         self._arrivals = 0
         self._barriers = Barriers(seed)
         self._pauses = LedgerPauses(limits)
-        books = self._books = LedgerBooks(listener, self._pauses)
-        self._executors = books.executors
-        self._jobs = books.jobs
-        self._stages = books.stages
-        self._attempts = books.attempts
-        self.counters = books.counters
+        holdings = self._holdings = LedgerHoldings(listener, self._pauses)
+        self._executors = holdings.executors
+        self._jobs = holdings.jobs
+        self._stages = holdings.stages
+        self._attempts = holdings.attempts
+        self.counters = holdings.counters
 
     # ---- executors ----
 
     def executor_added(self, executor: str, slots: int, profile: int = 0) -> None:
         """A new executor of a resource profile with all its slots free; a known one stays as it is."""
         if executor not in self._executors:
-            self._books.new_executor(executor, slots, profile)
+            self._holdings.new_executor(executor, slots, profile)
 
     def observe_free(self, executor: str, free: int, now_ms: int) -> None:
         """Set the free slots to those that the cluster offers; drop the holds that no longer fit."""
         e = self._executors.get(executor)
         if e is None:
-            e = self._books.new_executor(executor, free)
+            e = self._holdings.new_executor(executor, free)
         e.free = free
         e.excluded = False
         if free > e.slots:
             self._pauses.capacity.add(free - e.slots)
             e.slots = free
-        self._books.drop_what_does_not_fit(e, now_ms)
+        self._holdings.drop_what_does_not_fit(e, now_ms)
 
     def executor_draining(self, executor: str, now_ms: int) -> None:
         """The executor is decommissioned: drop its holds and make no new ones. Running tasks continue."""
         e = self._executors.get(executor)
         if e is not None:
             e.draining = True
-            self._books.release_all_on(e, "executor_lost", now_ms)
+            self._holdings.release_all_on(e, "executor_lost", now_ms)
 
     def executor_excluded(self, executor: str, now_ms: int) -> None:
         """The executor is excluded: its holds are dropped, and it gets none until it is observed again."""
         e = self._executors.get(executor)
         if e is not None:
             e.excluded = True
-            self._books.release_all_on(e, "executor_lost", now_ms)
+            self._holdings.release_all_on(e, "executor_lost", now_ms)
 
     def executor_removed(self, executor: str, now_ms: int) -> None:
         """The executor is gone with its running tasks and holds."""
         e = self._executors.get(executor)
         if e is not None:
-            self._books.release_all_on(e, "executor_lost", now_ms)
+            self._holdings.release_all_on(e, "executor_lost", now_ms)
             del self._executors[executor]
             self._pauses.capacity_lost(e.slots, self._jobs.values(), now_ms)
             for a in [a for a in self._attempts.values() if a.executor == executor]:
-                self._books.forget(a)
+                self._holdings.forget(a)
 
     def held_on(self, executor: str) -> int:
         """Held slots of the executor; 0 where it is unknown."""
@@ -118,7 +119,7 @@ class Ledger:
             self._arrivals += 1
             j = LedgerJob(job, marked, rule, self._arrivals, self._limits, self._barriers)
             self._jobs[job] = j
-            self._books.join_pool(j)
+            self._holdings.join_pool(j)
 
     def job_ranked(self, job: str, rank: int, arrival: int) -> None:
         """Set the job's place among jobs of equal priority; until then it has rank 0."""
@@ -135,22 +136,22 @@ class Ledger:
         j = self._jobs.get(job)
         if j is not None and j.rule != rule:
             j.rule = rule
-            self._books.join_pool(j)
+            self._holdings.join_pool(j)
             if j.may_hold:
-                j.refresh_deadline(now_ms)
-                self._books.demand_learned(j, now_ms)
+                ledger_demand.refresh_deadline(j, now_ms)
+                self._holdings.demand_learned(j, now_ms)
                 if j.pause.open and rule.first_gap_ms is not None:
                     self._pauses.plan(j, now_ms)
             else:
-                self._books.release_all_of(j, "disabled", now_ms)
+                self._holdings.release_all_of(j, "disabled", now_ms)
 
     def job_ended(self, job: str, now_ms: int) -> None:
         """The job ended, failed or was cancelled: release all its holds."""
         j = self._jobs.pop(job, None)
         if j is not None:
             j.ended = True
-            self._books.release_all_of(j, "job_ended", now_ms)
-            self._books.leave_pool(j)
+            self._holdings.release_all_of(j, "job_ended", now_ms)
+            self._holdings.leave_pool(j)
             for key in j.stages:
                 self._stages.pop(key, None)
             j.stages.clear()
@@ -212,8 +213,8 @@ class Ledger:
             j.stages[stage] = p
             ledger_demand.started(j, p, vertex, successors, reads)
             j.demand.overridden = 0  # From here on the stage's own tasks ask.
-            self._books.refresh_demand(j, now_ms)
-            j.refresh_deadline(now_ms)
+            self._holdings.refresh_demand(j, now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
 
     def next_learned(
         self, stage: str, vertex: str, slots: int | None, ready: bool, now_ms: int, inputs: Sequence[str] = ()
@@ -224,14 +225,14 @@ class Ledger:
         p = self._stages.get(stage)
         if p is not None:
             ledger_demand.learned(p, vertex, slots, ready, inputs)
-            self._books.demand_learned(p.job, now_ms)
+            self._holdings.demand_learned(p.job, now_ms)
 
     def last_learned(self, stage: str, last: bool, now_ms: int) -> None:
         """It became known whether the job ends with an active stage."""
         p = self._stages.get(stage)
         if p is not None:
             p.following.last = last
-            self._books.demand_learned(p.job, now_ms)
+            self._holdings.demand_learned(p.job, now_ms)
 
     def stage_ended(self, stage: str, now_ms: int) -> None:
         """The stage ended, by its last task or otherwise; ending it twice is harmless."""
@@ -243,10 +244,10 @@ class Ledger:
         j.order.stage_over(stage)
         ledger_demand.stopped(j, p, now_ms)
         if j.stages:
-            self._books.refresh_demand(j, now_ms)
-            j.refresh_deadline(now_ms)
+            self._holdings.refresh_demand(j, now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
         elif p.is_last():
-            self._books.release_all_of(j, "released", now_ms)
+            self._holdings.release_all_of(j, "released", now_ms)
         else:
             self._pauses.begin(j, p, now_ms)
 
@@ -255,7 +256,7 @@ class Ledger:
         j = self._jobs.get(job)
         if j is not None and j.pause.open:
             self._pauses.cut(j, now_ms)
-            self._books.release_all_of(j, "action_failed", now_ms)
+            self._holdings.release_all_of(j, "action_failed", now_ms)
 
     # ---- tasks ----
 
@@ -265,14 +266,14 @@ class Ledger:
         e = self._executors.get(executor)
         if e is None or e.held == 0:
             return True
-        refused = e.refused_to(self._jobs.get(job), already_taken)
+        refused = withheld(e, self._jobs.get(job), already_taken)
         # Where nothing is held against it, a large task may take an executor's rest: see task_launched.
         return e.free - already_taken - refused >= (slots if refused else 1)
 
     def refused_on(self, executor: str, job: str) -> int:
         """Free slots of the executor that are held against tasks of the job."""
         e = self._executors.get(executor)
-        return 0 if e is None else e.refused_to(self._jobs.get(job))
+        return 0 if e is None else withheld(e, self._jobs.get(job))
 
     def held_up_by(self, job: str, slots: int) -> set[str]:
         """The jobs whose holds keep a gang of the job from its ``slots``; none where it also waits for busy
@@ -280,7 +281,7 @@ class Ledger:
         asker = self._jobs.get(job)
         offered = [e for e in self._executors.values() if e.open]
         free = sum(max(e.free, 0) for e in offered)
-        refused = sum(e.refused_to(asker) for e in offered)
+        refused = sum(withheld(e, asker) for e in offered)
         if free < slots or free - refused >= slots:
             return set()
         holders = [j for j in self._jobs.values() if j.held > 0]
@@ -294,7 +295,7 @@ class Ledger:
             self.counters.holds_given_way += j.held
             for e in self._executors.values():
                 while j in e.held_by:
-                    self._books.unhold(e, j, "gave_way", now_ms)
+                    self._holdings.unhold(e, j, "gave_way", now_ms)
 
     def task_launched(
         self, task: int, stage: str, index: int, executor: str, copy: bool, now_ms: int
@@ -309,7 +310,7 @@ class Ledger:
         if e is not None and slots > 1:
             # Whole slots round a large task's need up: one that fits may seem to need more than is left.
             slots = max(1, min(slots, e.free))
-        self._books.launched(LedgerAttempt(task, p, index, executor, copy, now_ms, slots))
+        self._holdings.launched(LedgerAttempt(task, p, index, executor, copy, now_ms, slots))
         if copy:
             p.copied.add(index)
             self.counters.copies_launched += 1
@@ -317,13 +318,13 @@ class Ledger:
             p.launched(now_ms)
             j.demand.peak_slots = max(j.demand.peak_slots, j.running)
         if e is not None:
-            self._books.use(e, j, slots, now_ms)
+            self._holdings.use(e, j, slots, now_ms)
             e.free -= slots
-            self._books.drop_what_does_not_fit(e, now_ms, j)
+            self._holdings.drop_what_does_not_fit(e, now_ms, j)
         if len(j.stages) > 1 and not p.waits():
-            j.refresh_deadline(now_ms)
+            ledger_demand.refresh_deadline(j, now_ms)
         if j.held > 0:
-            self._books.trim(j, now_ms)
+            self._holdings.trim(j, now_ms)
 
     def task_ended(self, task: int, success: bool, now_ms: int) -> Decision:
         """An attempt ended and its slots are free again: Algorithm 1, HANDLETASKCOMPLETION.
@@ -335,7 +336,7 @@ class Ledger:
         if a is None:
             return Decision(False, "unknown task")
         # 1. The slots are free, the task's time is known.
-        self._books.forget(a)
+        self._holdings.forget(a)
         p, j = a.stage, a.stage.job
         e = self._executors.get(a.executor)
         if e is not None:
@@ -353,8 +354,8 @@ class Ledger:
         active = p.key in self._stages
         completed = success and not was_done and active
         if completed and j.may_hold and not p.is_last():
-            self._books.refresh_demand(j, now_ms, freed=a)
-            j.refresh_deadline(now_ms)
+            self._holdings.refresh_demand(j, now_ms, freed=a)
+            ledger_demand.refresh_deadline(j, now_ms)
         again = active and not success and not was_done
         place = None if again else ledger_fit.place_of(a, self._executors, now_ms)
         if not active:
@@ -366,16 +367,16 @@ class Ledger:
             decision = ledger_decisions.keep_unless_last(p, why, now_ms, place)
         wanted = ledger_decisions.slots_to_keep(a, completed, now_ms, place) if decision.keep else 0
         kept = 0
-        while kept < wanted and self._books.hold(j, p, a.executor, now_ms):
+        while kept < wanted and self._holdings.hold(j, p, a.executor, now_ms):
             kept += 1
         # 3. Another job may wait for the slots that this job releases.
         for _ in range(kept, a.slots):
-            self._books.offer_to_pre_reservers(a.executor, now_ms)
+            self._holdings.offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
             if active:  # and not the loser of a race with a copy
-                self._books.barrier_fell(p, now_ms)
+                self._holdings.barrier_fell(p, now_ms)
             self.stage_ended(p.key, now_ms)
-        self._books.pre_reserve_idle(j, now_ms)
+        self._holdings.pre_reserve_idle(j, now_ms)
         return Decision(False, "executor gone") if decision.keep and not kept else decision
 
     def task_undone(self, stage: str, index: int, now_ms: int) -> None:
@@ -383,7 +384,7 @@ class Ledger:
         p = self._stages.get(stage)
         if p is not None:
             p.done.discard(index)
-            self._books.refresh_demand(p.job, now_ms)
+            self._holdings.refresh_demand(p.job, now_ms)
 
     def task_done_elsewhere(self, stage: str, index: int, now_ms: int) -> None:
         """Another attempt of the stage did the task, which runs no more in this one."""
@@ -392,12 +393,12 @@ class Ledger:
             return
         p.done.add(index)
         if p.job.may_hold and not p.is_last():
-            self._books.refresh_demand(p.job, now_ms)
-            p.job.refresh_deadline(now_ms)
+            self._holdings.refresh_demand(p.job, now_ms)
+            ledger_demand.refresh_deadline(p.job, now_ms)
         if len(p.done) == p.tasks:
-            self._books.barrier_fell(p, now_ms)
+            self._holdings.barrier_fell(p, now_ms)
             self.stage_ended(p.key, now_ms)
-        self._books.pre_reserve_idle(p.job, now_ms)
+        self._holdings.pre_reserve_idle(p.job, now_ms)
 
     def done_tasks(self, stage: str) -> frozenset[int]:
         """Indices of the stage's tasks that are done; empty where the stage is unknown."""
@@ -412,7 +413,7 @@ class Ledger:
 
     def any_copies_due(self, now_ms: int) -> bool:
         """Whether any stage wants a copy now."""
-        return self._books.held_now > 0 and any(
+        return self._holdings.held_now > 0 and any(
             p.stragglers(now_ms) for j in self._jobs.values() if j.held > 0 for p in j.stages.values()
         )
 
@@ -425,12 +426,12 @@ class Ledger:
 
     def expire(self, now_ms: int) -> bool:
         """Release expired holds. Returns whether there were any, so that the caller offers slots again."""
-        freed = self._books.expire_deadlines(now_ms)
-        return self._books.expire_budget(now_ms) or freed
+        freed = self._holdings.expire_deadlines(now_ms)
+        return self._holdings.expire_budget(now_ms) or freed
 
     def next_wake_ms(self, now_ms: int) -> int | None:
         """When to call ``expire`` or ``any_copies_due`` next; None while no slot is held."""
-        if self._books.held_now == 0:
+        if self._holdings.held_now == 0:
             return None
         wakes = [self._pauses.budget_end_ms(now_ms)]
         for j in self._jobs.values():
@@ -444,7 +445,7 @@ class Ledger:
     @property
     def held_slots(self) -> int:
         """Slots held now."""
-        return self._books.held_now
+        return self._holdings.held_now
 
     def held_by(self, job: str) -> int:
         """Slots that the job holds now; 0 where it is unknown."""
@@ -453,7 +454,7 @@ class Ledger:
     def held_idle_ms(self, now_ms: int, job: str | None = None) -> int:
         """Slot time that a job, or all that ever were, held idle so far; 0 where the job is unknown."""
         if job is None:
-            return self._books.held_idle_ms(now_ms)
+            return self._holdings.held_idle_ms(now_ms)
         j = self._jobs.get(job)
         return 0 if j is None else j.held_time.until(j.held, now_ms)
 
@@ -470,4 +471,4 @@ class Ledger:
 
     def violations(self) -> list[str]:
         """A sentence for each violated invariant; empty if there is none."""
-        return self._books.violations()
+        return self._holdings.violations()

@@ -2,18 +2,16 @@
 
 A stage that is *ready* starts when its active parents end: all others have ended. By then its need, less the
 slots that its own parents will hand over, must be held; slots on which other stages run do not count.
-``schedcore.LedgerDemand`` is the twin.
+``schedcore.ledger.LedgerDemand`` is the twin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spark_sched_lab.enforce.task_shape import ANY_SHAPE, TaskShape
-
-if TYPE_CHECKING:
-    from spark_sched_lab.enforce.ledger_state import LedgerJob, LedgerStage
+from spark_sched_lab.enforce.ledger_state import LedgerJob, LedgerStage, Successor
+from spark_sched_lab.enforce.task_shape import TaskShape
 
 # Prefix of the successor of a stage whose successors the DAG does not show.
 _UNNAMED = ">"
@@ -21,40 +19,6 @@ _UNNAMED = ">"
 #: A stage that reads the output of an active one: its name in the DAG, the slots that its tasks need, whether
 #: all of its other parents have started or ended, and, where that is known, what each of its tasks needs.
 Next = tuple[str, int, bool] | tuple[str, int, bool, TaskShape]
-
-
-class Successor:
-    """A stage that has not started and reads what active stages write."""
-
-    __slots__ = (
-        "bounded", "handed", "known", "orphan_ms", "parents", "ready", "shape", "shaped", "slots", "written"
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.slots = 0
-        self.known = True  # how many slots it needs
-        self.bounded = False  # that is no more than a bound
-        self.ready = False
-        self.shape = ANY_SHAPE
-        self.shaped = False  # not every slot that its parents free is one for its tasks
-        self.parents: dict[str, LedgerStage] = {}  # the active ones
-        self.handed: dict[int, int] = {}  # slots of parents that ended while it was ready, by their index
-        self.orphan_ms: int | None = None  # since when no parent is active
-        self.written: set[str] = set()  # shuffles that it reads, where no DAG names it
-
-
-class JobDemand:
-    """The slots that one job should have in all, held and running, for its stages and their successors."""
-
-    __slots__ = ("overridden", "peak_slots", "slots", "successors")
-
-    def __init__(self) -> None:
-        # As of the last stage: between two Spark jobs it is all that is known.
-        self.slots = 0
-        self.peak_slots = 0  # the most that ran at once
-        self.successors: dict[str, Successor] = {}  # by their place in the DAG
-        # Held slots that a higher priority took: the job takes them back as they are released.
-        self.overridden = 0
 
 
 class Edge(NamedTuple):
@@ -256,6 +220,13 @@ def owners(j: LedgerJob) -> Collection[LedgerStage]:
         if s.ready and not begun.keys().isdisjoint(s.parents):
             found |= {key: p for key, p in s.parents.items() if not p.is_last()}
     return found.values() or active
+
+
+def refresh_deadline(j: LedgerJob, now_ms: int) -> None:
+    """All holds of a job share one deadline: the latest of those that its stages have of their own."""
+    if j.stages:
+        ends = [p.deadline_ms(now_ms) for p in owners(j)]
+        j.deadline_ms = max(ends + due_by_ms(j))
 
 
 def due_by_ms(j: LedgerJob) -> list[int]:

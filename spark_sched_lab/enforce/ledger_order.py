@@ -1,60 +1,15 @@
 """Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
 
 By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
-(``docs/adr/0038-order-among-equals.md``). ``schedcore.LedgerOrder`` has the same.
+(``docs/adr/0038-order-among-equals.md``). ``schedcore.ledger.LedgerOrder`` has the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from spark_sched_lab.enforce.fair_shares import ceded, is_before
-
-if TYPE_CHECKING:
-    from spark_sched_lab.enforce.ledger_state import LedgerJob
-
-#: A job that waited for more than this part of its life, a tenth of the rest of it, lends its held slots.
-_LENT_PART = 11
-
-
-class JobOrder:
-    """A job's place among jobs of equal priority, and how long its stages waited behind other jobs.
-
-    Attributes:
-        place: the plan's rank, then the arrival; lower is first.
-        lends: the job waited for so long that later equals may take its held slots.
-    """
-
-    __slots__ = ("_behind_since_ms", "_since_ms", "_waited_ms", "lends", "place")
-
-    def __init__(self, arrival: int) -> None:
-        self.place = (0, arrival)
-        self.lends = False
-        self._since_ms: int | None = None  # its first stage is ready
-        self._waited_ms = 0
-        self._behind_since_ms: dict[str, int] = {}  # stages whose first task waits behind another job's
-
-    def stage_ready(self, stage: str, *, behind: bool, now_ms: int) -> None:
-        if self._since_ms is None:
-            self._since_ms = now_ms
-        if behind:
-            self._behind_since_ms[stage] = now_ms
-
-    def launched(self, stage: str, now_ms: int) -> None:
-        """A task of the stage starts: if it is the first, the stage waits no more."""
-        since_ms = self._behind_since_ms.pop(stage, None)
-        if since_ms is not None:
-            self._waited_ms += now_ms - since_ms
-            self.look(now_ms)
-
-    def stage_over(self, stage: str) -> None:
-        self._behind_since_ms.pop(stage, None)
-
-    def look(self, now_ms: int) -> None:
-        """Tasks of the job start or end: the answer changes at no other time."""
-        if self._waited_ms and self._since_ms is not None:
-            self.lends = self._waited_ms * _LENT_PART > now_ms - self._since_ms
+from spark_sched_lab.enforce.ledger_state import LedgerExecutor, LedgerJob
 
 
 def refuses(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
@@ -68,6 +23,19 @@ def refuses(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
     if fair is not None:
         return slots - fair
     return slots if _keeps_from(holder, asker) else 0
+
+
+def withheld(executor: LedgerExecutor, asker: LedgerJob | None, taken: int = 0) -> int:
+    """Free slots of the executor that are held against tasks of the job; None: of an undeclared job.
+
+    ``taken`` slots are promised to the job that do not count as used yet.
+    """
+    if asker is None:
+        return executor.held
+    slots = 0
+    for holder, n in executor.held_by.items():
+        slots += refuses(holder, asker, n, taken)
+    return slots
 
 
 def outranks(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:

@@ -1,29 +1,11 @@
-"""How long a job's slots stay held between its actions; ``schedcore.LedgerPauses`` has the same."""
+"""How long a job's slots stay held between its actions; ``schedcore.ledger.LedgerPauses`` has the same."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from spark_sched_lab.enforce.idle import FOREVER_MS, Capacity, Gaps, IdleBudget, IdleLimits
-
-if TYPE_CHECKING:
-    from spark_sched_lab.enforce.ledger_state import LedgerJob, LedgerStage
-
-
-class JobPause:
-    """The time of one job without an active stage, while more may follow."""
-
-    __slots__ = ("after_action", "after_failure", "budget", "end_ms", "gaps", "open", "since_ms")
-
-    def __init__(self, limits: IdleLimits) -> None:
-        self.open = False
-        self.since_ms = 0
-        self.end_ms = 0
-        self.after_action = False  # what comes next is up to the driver's program
-        self.after_failure = False  # the action failed, and whether the program goes on is not known
-        self.gaps = Gaps()
-        self.budget = IdleBudget(limits.job_share, limits.burst_ms)
+from spark_sched_lab.enforce.idle import FOREVER_MS, Capacity, IdleBudget, IdleLimits
+from spark_sched_lab.enforce.ledger_state import LedgerJob, LedgerStage
 
 
 class LedgerPauses:

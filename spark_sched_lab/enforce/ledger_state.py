@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched_lab.enforce.barriers import Barriers, JobBarriers
-from spark_sched_lab.enforce.fair_shares import PoolUse
-from spark_sched_lab.enforce.idle import IdleLimits
-from spark_sched_lab.enforce.ledger_demand import JobDemand, due_by_ms, owners
-from spark_sched_lab.enforce.ledger_order import JobOrder, refuses
-from spark_sched_lab.enforce.ledger_pauses import JobPause
+from spark_sched_lab.enforce.idle import Gaps, IdleBudget, IdleLimits
+from spark_sched_lab.enforce.ledger_standing import JobOrder, PoolUse
 from spark_sched_lab.enforce.rule import Rule
+from spark_sched_lab.enforce.task_shape import ANY_SHAPE
 
 
 @dataclass(slots=True)
@@ -55,18 +53,6 @@ class LedgerExecutor:
         """Whether its slots are offered to anybody."""
         return not (self.draining or self.excluded)
 
-    def refused_to(self, asker: LedgerJob | None, taken: int = 0) -> int:
-        """Free slots that are held against tasks of the job; None: of an undeclared job.
-
-        ``taken`` slots are promised to the job that do not count as used yet.
-        """
-        if asker is None:
-            return self.held
-        refused = 0
-        for holder, n in self.held_by.items():
-            refused += refuses(holder, asker, n, taken)
-        return refused
-
 
 @dataclass(slots=True)
 class HeldTime:
@@ -83,6 +69,55 @@ class HeldTime:
 
     def until(self, held: int, now_ms: int) -> int:
         return self.slot_ms + held * (now_ms - self.since_ms)
+
+
+class JobPause:
+    """The time of one job without an active stage, while more may follow."""
+
+    __slots__ = ("after_action", "after_failure", "budget", "end_ms", "gaps", "open", "since_ms")
+
+    def __init__(self, limits: IdleLimits) -> None:
+        self.open = False
+        self.since_ms = 0
+        self.end_ms = 0
+        self.after_action = False  # what comes next is up to the driver's program
+        self.after_failure = False  # the action failed, and whether the program goes on is not known
+        self.gaps = Gaps()
+        self.budget = IdleBudget(limits.job_share, limits.burst_ms)
+
+
+class Successor:
+    """A stage that has not started and reads what active stages write."""
+
+    __slots__ = (
+        "bounded", "handed", "known", "orphan_ms", "parents", "ready", "shape", "shaped", "slots", "written"
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.slots = 0
+        self.known = True  # how many slots it needs
+        self.bounded = False  # that is no more than a bound
+        self.ready = False
+        self.shape = ANY_SHAPE
+        self.shaped = False  # not every slot that its parents free is one for its tasks
+        self.parents: dict[str, LedgerStage] = {}  # the active ones
+        self.handed: dict[int, int] = {}  # slots of parents that ended while it was ready, by their index
+        self.orphan_ms: int | None = None  # since when no parent is active
+        self.written: set[str] = set()  # shuffles that it reads, where no DAG names it
+
+
+class JobDemand:
+    """The slots that one job should have in all, held and running, for its stages and their successors."""
+
+    __slots__ = ("overridden", "peak_slots", "slots", "successors")
+
+    def __init__(self) -> None:
+        # As of the last stage: between two Spark jobs it is all that is known.
+        self.slots = 0
+        self.peak_slots = 0  # the most that ran at once
+        self.successors: dict[str, Successor] = {}  # by their place in the DAG
+        # Held slots that a higher priority took: the job takes them back as they are released.
+        self.overridden = 0
 
 
 class LedgerJob:
@@ -115,12 +150,6 @@ class LedgerJob:
     @property
     def may_hold(self) -> bool:
         return not self.ended and self.rule.isolation > 0.0
-
-    def refresh_deadline(self, now_ms: int) -> None:
-        """All holds of a job share one deadline: the latest of those that its stages have of their own."""
-        if self.stages:
-            ends = [p.deadline_ms(now_ms) for p in owners(self)]
-            self.deadline_ms = max(ends + due_by_ms(self))
 
 
 @dataclass(slots=True)
@@ -171,7 +200,7 @@ class TaskTimes:
 
 
 class LedgerStage:
-    """One stage's tasks and what its task times say so far, as ``schedcore.LedgerStage`` has them."""
+    """One stage's tasks and what its task times say so far, as ``schedcore.ledger.LedgerStage`` has them."""
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",

@@ -1,11 +1,9 @@
-"""Which of the plan's queues gets a slot (SLearn §5.1.1). ``schedcore.QueueTurns`` decides the same live."""
+"""Which of the plan's queues gets a slot (SLearn §5.1.1). ``schedcore.plan.QueueTurns`` is the twin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
-
-from spark_sched_lab.engine.records import JobRun
+from typing import Protocol, TypeAlias
 
 #: A queue gets this share of the time at least, however small its weight.
 LEAST_SHARE = 0.01
@@ -15,6 +13,21 @@ Turn: TypeAlias = tuple[float, int, int]
 
 #: Jobs of no queue go before all others.
 _NO_QUEUE: Turn = (-1.0, 0, -1)
+
+
+class QueuedJob(Protocol):
+    """An active job, as queues see it.
+
+    Attributes:
+        queue: number of its queue; None: it is in none.
+        running_slots: slots that its tasks use now.
+    """
+
+    @property
+    def queue(self) -> int | None: ...
+
+    @property
+    def running_slots(self) -> int: ...
 
 
 class QueueTurns:
@@ -33,7 +46,7 @@ class QueueTurns:
         self._running: list[int] = []
         self._due_ms: list[int] = []
 
-    def put(self, weights: tuple[float, ...], jobs: Iterable[JobRun] = ()) -> None:
+    def put(self, weights: tuple[float, ...], jobs: Iterable[QueuedJob] = ()) -> None:
         """A plan with these queues, or with none, is in force; ``jobs`` are in the queues it says."""
         if len(weights) != len(self.weights):
             self._due_ms = [0] * len(weights)

@@ -157,12 +157,12 @@ class Launcher:
                 if near is not None:
                     near.forget()
             return node
-        return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
+        return slots.choose(stage, now_ms) if near is None else near.choose(pending, now_ms)
 
     def _wake_refused(self, stage: StageRun, now_ms: int) -> None:
         """Ask the stage again when it may take the slots that it refuses now."""
         near = stage.places.near
-        if near is not None and (wake_ms := near.wake_ms(self.slots, now_ms)) is not None:
+        if near is not None and (wake_ms := near.wake_ms(now_ms)) is not None:
             self.wake(wake_ms, stage)
 
     def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:

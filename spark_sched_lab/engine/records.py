@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from spark_sched.policies.key_order import Place
 from spark_sched.protocol.plan import PilotSet
 from spark_sched.state import DurationSums, JobMarks, JobView, RunningTask, StageView
-from spark_sched_lab.cluster.delay_scheduling import DelayScheduling
 from spark_sched_lab.enforce.overlay import Planned
 from spark_sched_lab.enforce.pilots import PilotGate
 from spark_sched_lab.enforce.rule import Rule
@@ -64,6 +63,22 @@ class StageEdges(NamedTuple):
     successors: tuple[tuple[str, int, bool], ...]
 
 
+class PreferredPlaces(Protocol):
+    """Where the tasks of one stage prefer to run, task by task (`DelayScheduling`)."""
+
+    def choose(self, pending: list[int], now_ms: int) -> int:
+        """The node for the one of ``pending`` that launches next, which is moved to its end; or NONE."""
+
+    def wake_ms(self, now_ms: int) -> int | None:
+        """When to ask the stage again, which refused a slot; None: that is known, or no time is needed."""
+
+    def forget(self) -> None:
+        """The stage's waiting tasks changed without a choice."""
+
+    def there_ms(self, task: int, node: int, duration_ms: int) -> int:
+        """The time of a task on ``node`` that took ``duration_ms`` where it was seen."""
+
+
 @dataclass(slots=True)
 class StagePlaces:
     """Where the input of a stage is, how long its tasks wait to get there, and where they ran.
@@ -82,7 +97,7 @@ class StagePlaces:
     any_at_ms: int
     local: dict[int, None] | None = None
     local_racks: frozenset[int] = frozenset()
-    near: DelayScheduling | None = None
+    near: PreferredPlaces | None = None
     refused: bool = False
     ran_on: dict[int, None] = field(default_factory=dict)
 

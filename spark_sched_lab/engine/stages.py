@@ -24,7 +24,7 @@ def new_stage(
     places = stage.places
     slots.offers.all = True
     if (spec.seen_on or spec.delay or (spec.near and spec.near_wait_ms)) and not spec.gang:
-        places.near = DelayScheduling(spec, slots.nodes, now_ms)
+        places.near = DelayScheduling(stage, slots, now_ms)
     locality = cluster.locality
     if locality is not None and spec.parents:
         places.local = {}

@@ -13,7 +13,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 from spark_sched.state import Preferred
-from spark_sched_lab.cluster.delay_scheduling import Delay
+from spark_sched_lab.cluster.locality import Delay
 
 if TYPE_CHECKING:
     from spark_sched.policies.base import Policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_sched.plain_text import plain
@@ -11,12 +12,21 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def render_page(template: str, **values: object) -> str:
-    """``template`` of the folder ``templates`` with ``values``; a value that is missing is an error."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def render_page(template: str | Path, **values: object) -> str:
+    """A template with ``values``; a value that is missing is an error.
 
+    Args:
+        template: name of one in this package's folder ``templates``; or the path of another one, which may
+            include those.
+    """
+    from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+
+    loaders: list[BaseLoader] = [PackageLoader("spark_sched_lab.reports")]
+    if isinstance(template, Path):
+        loaders.append(FileSystemLoader(template.parent))
+        template = template.name
     environment = Environment(
-        loader=PackageLoader("spark_sched_lab.reports"),
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -35,7 +35,7 @@ TENANTS = 6
 LIMIT_S = 300.0
 #: A hang is found by the missing steps first.
 LONGEST_ACTION_S = 900.0
-#: How long threads, processes and books may take to go.
+#: How long threads, processes and records may take to go.
 QUIET_MS = 60_000
 POLICIES = ("reservation", "3sigma", "slearn", "prio", "uwfq")
 ON_PURPOSE = "failed on purpose"

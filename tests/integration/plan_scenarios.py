@@ -55,7 +55,7 @@ class Plans:
     ) -> tuple[int, str]:
         self._number += 1
         now_ms = int(time.time() * 1000)
-        version = self._scheduler.books().events().currentVersion()
+        version = self._scheduler.records().events().currentVersion()
         entries = [
             {"rank": rank, "priority": 0, "reservation": None, "reason": "a test", **entry}
             for rank, entry in enumerate(jobs)

@@ -221,9 +221,9 @@ def planner_pid(sc: SparkContext) -> int:
 
 def more_events(sc: SparkContext, count: int) -> None:
     """Return after so many more events: a moment of the application, however fast the machine is."""
-    scheduler: Any = sc._jsc.sc().taskScheduler()
-    wanted = scheduler.books().events().currentVersion() + count
-    wait_until(lambda: scheduler.books().events().currentVersion() >= wanted, f"{count} events were to come")
+    events: Any = sc._jsc.sc().taskScheduler().records().events()
+    wanted = events.currentVersion() + count
+    wait_until(lambda: events.currentVersion() >= wanted, f"{count} events were to come")
 
 
 def executor_pid() -> int:

@@ -24,7 +24,7 @@ def test_marks_of_a_running_job_are_changed(steered):
     batch = job(steered["after_set"], "batch")
     assert (batch["priority"], batch["isolation"]) == (7, 0.5)
     assert 3_500_000 < batch["deadline_ms"] - steered["after_set"]["now_ms"] <= 3_600_000
-    assert steered["set_again"] == "job batch is so already: nothing was changed"
+    assert steered["set_again"] == "job batch has these marks already: nothing was changed"
 
 
 def test_a_job_on_hold_starts_nothing_and_is_so_under_the_next_planner(steered):

@@ -16,39 +16,39 @@ import org.apache.spark.scheduler.sparksched.SparkSched
 object Leftovers {
   /** Collections that may hold something on an idle cluster. */
   private val MayStay = Seq(
-    "books.registry.executors", "books.ledger.books.executors", // those that are alive
-    "books.plans.refusals", // one number per reason
+    "records.registry.executors", "records.ledger.holdings.executors", // those that are alive
+    "records.plans.refusals", // one number per reason
     "planner.pythons.candidates", // those of the configuration that were not tried in vain
-    "books.ledger.barriers.", // what deadlines learn from, bounded
-    "books.tally.shadow.before", "books.tally.shadow.past", "books.registry.orders.switched", // one number per sum, one switch
+    "records.ledger.barriers.", // what deadlines learn from, bounded
+    "records.tally.shadow.before", "records.tally.shadow.past", "records.registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
-    "books.registry.heldIdle.", "books.registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
-    "books.registry.blocks.", "books.registry.warnings.logged", "books.registry.stories.over", "books.registry.stories.fresh", // the latest, so many at most
+    "records.registry.heldIdle.", "records.registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
+    "records.registry.blocks.", "records.registry.warnings.logged", "records.registry.stories.over", "records.registry.stories.fresh", // the latest, so many at most
     "sqlOutlook.writers", "sqlOutlook.results", // the same
     "status.timeline.", // what the UI draws of the executors that are there, so many samples at most
-    "books.plans.current.about.", // what the last plan says to people, of so many jobs at most
-    "books.plans.current.queueWeights", "books.plans.queues", "round.enforcement.turns") // one number per queue
+    "records.plans.current.about.", // what the last plan says to people, of so many jobs at most
+    "records.plans.current.queueWeights", "records.plans.queues", "round.enforcement.turns") // one number per queue
 
   /** Sentences; empty once the application is as idle as when it began. Waits for that. */
   def afterLifecycles(context: SparkContext, backend: SimulatedBackend, withinMs: Long): Seq[String] = settled(withinMs) {
     val (free, running) = backend.state
-    books(context) ++ Option.when(running.nonEmpty)(s"tasks $running still run") ++
+    leftovers(context) ++ Option.when(running.nonEmpty)(s"tasks $running still run") ++
       free.collect { case (executor, n) if n < backend.shape.slotsPerExecutor => s"executor $executor has only $n slots free" }
   }
 
   /** Sentences; empty once nothing of ours or Spark's knows of any job. Waits for that; called from Python, too. */
-  def ofIdle(context: SparkContext, withinMs: Long): Array[String] = settled(withinMs)(books(context)).toArray
+  def ofIdle(context: SparkContext, withinMs: Long): Array[String] = settled(withinMs)(leftovers(context)).toArray
 
-  private def books(context: SparkContext): Seq[String] = try {
+  private def leftovers(context: SparkContext): Seq[String] = try {
     val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
-    val ours = Books.entries(scheduler).collect {
-      case (path, size, text) if !MayStay.exists(path.startsWith) && isBook(path) => s"$path still has $size: $text"
+    val ours = Fields.entries(scheduler).collect {
+      case (path, size, text) if !MayStay.exists(path.startsWith) && mayLeak(path) => s"$path still has $size: $text"
     }
-    ours ++ Books.ofSpark(scheduler, context.dagScheduler).map { case (name, size) => s"Spark's $name still has $size" }
-  } catch { case NonFatal(thrown) => Seq(s"books cannot be read, or change meanwhile: $thrown") } // They are read without their locks.
+    ours ++ Fields.ofSpark(scheduler, context.dagScheduler).map { case (name, size) => s"Spark's $name still has $size" }
+  } catch { case NonFatal(thrown) => Seq(s"fields cannot be read, or change meanwhile: $thrown") } // They are read without their locks.
 
   /** Settings are collections, too. */
-  private def isBook(path: String): Boolean = !path.startsWith("settings") && !path.contains("Process.settings")
+  private def mayLeak(path: String): Boolean = !path.startsWith("settings") && !path.contains("Process.settings")
 
   /** Threads and processes that were not there before. */
   def afterStop(before: Alive, withinMs: Long): Seq[String] = settled(withinMs) {
@@ -104,20 +104,20 @@ object Leftovers {
     s"${thread.getThreadName} ${thread.getThreadState}$waits\n${thread.getStackTrace.take(40).map("    " + _).mkString("\n")}"
   }
 
-  /** All that tells why nothing happens: counters, task sets, books and stacks. */
+  /** All that tells why nothing happens: counters, task sets, fields and stacks. */
   def dump(context: SparkContext): String = {
     val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
     val sets = Try(scheduler.rootPool.getSortedTaskSetQueue.map { m =>
       s"task set ${m.name}: ${m.tasksSuccessful} of ${m.taskSet.tasks.length} done, ${m.runningTasks} running, barrier ${m.isBarrier}, " +
         s"zombie ${m.isZombie}, schedulable ${m.isSchedulable}, profile ${m.taskSet.resourceProfileId}"
     }.toSeq).getOrElse(Nil)
-    val books = Try(Books.entries(scheduler).map { case (path, size, text) => s"$path ($size): $text" }).getOrElse(Nil)
+    val fields = Try(Fields.entries(scheduler).map { case (path, size, text) => s"$path ($size): $text" }).getOrElse(Nil)
     val stacks = Thread.getAllStackTraces.asScala.toSeq.collect {
       case (thread, stack) if stack.exists(_.getClassName.contains("sched")) =>
         s"${thread.getName} ${thread.getState}\n" + stack.take(12).map("    " + _).mkString("\n")
     }
     val counters = Try(SparkSched.counters(context)).getOrElse("")
     val cluster = s"cluster ${Try(context.schedulerBackend.asInstanceOf[SimulatedBackend].state)}"
-    ((counters +: cluster +: sets) ++ books ++ stacks).mkString("\n")
+    ((counters +: cluster +: sets) ++ fields ++ stacks).mkString("\n")
   }
 }

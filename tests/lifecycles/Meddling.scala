@@ -5,7 +5,8 @@ import scala.util.Random
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.scheduler.sparksched.{PlanBook, SchedTaskScheduler, SparkSched}
+import org.apache.spark.scheduler.sparksched.{SchedTaskScheduler, SparkSched}
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 
 /** What operators change while jobs run, and plans that no policy would make. Each puts right again what would keep others waiting. */
 final class Meddling(world: World, random: Random) {
@@ -43,7 +44,7 @@ final class Meddling(world: World, random: Random) {
   /** A plan that says anything that a plan may say of the latest jobs, for some milliseconds. */
   def plan(): Unit = {
     val scheduler = world.context.taskScheduler.asInstanceOf[SchedTaskScheduler]
-    val root = json.createObjectNode().put("schema", 1).put("snapshot", scheduler.books.events.currentVersion)
+    val root = json.createObjectNode().put("schema", 1).put("snapshot", scheduler.records.events.currentVersion)
       .put("made_at_ms", scheduler.nowMs).put("valid_for_ms", 1 + random.nextInt(60))
       .put("policy", "meddling").put("ordered", random.nextBoolean()).put("new_jobs_wait", random.nextInt(3) == 0)
     if (random.nextInt(3) == 0) root.putArray("queue_weights").add(1.0).add(2.5)
@@ -56,9 +57,9 @@ final class Meddling(world: World, random: Random) {
 
   /** The number of the planner's newest plan: its next one may have the same number, and be refused once. */
   private def newest(scheduler: SchedTaskScheduler): Long = {
-    val field = classOf[PlanBook].getDeclaredFields.find(_.getName.endsWith("newest")).get
+    val field = classOf[ReceivedPlans].getDeclaredFields.find(_.getName.endsWith("newest")).get
     field.setAccessible(true)
-    field.getLong(scheduler.books.plans)
+    field.getLong(scheduler.records.plans)
   }
 
   private def of(job: ObjectNode, running: Seq[Long]): Unit = {

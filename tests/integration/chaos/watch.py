@@ -1,6 +1,6 @@
 """Looks at the status document again and again: at each look it must be valid and consistent.
 
-A look is one moment of the driver's books, but for figures beside them such as the mode. So what depends on
+A look is one moment of the driver's records, but for figures beside them such as the mode. So what depends on
 these must be seen in two looks in a row.
 """
 

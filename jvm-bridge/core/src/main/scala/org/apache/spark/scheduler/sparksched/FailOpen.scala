@@ -10,7 +10,7 @@ import org.apache.spark.internal.Logging
  * Spark swallows exceptions in `resourceOffers` and `statusUpdate` and skips what would have followed: cores that are
  * never returned, tasks that count as running and were never sent. In its DAG event loop one exception ends the
  * application. So each call from Spark's code into ours goes through here. The first exception is counted and logged,
- * and from then on Spark's own answer is given everywhere: books that one exception left half-written are worse than
+ * and from then on Spark's own answer is given everywhere: records that one exception left half-written are worse than
  * none. Safe from any thread.
  *
  * @param injected a seam that throws, for tests
@@ -34,7 +34,7 @@ private[sparksched] final class FailOpen(injected: Option[String], onFailure: ()
           open(seam, thrown)
           spark
         case thrown: OutOfMemoryError =>
-          // Spark's to deal with, and the books may be half-written.
+          // Spark's to deal with, and the records may be half-written.
           open(seam, thrown)
           throw thrown
       }

@@ -9,10 +9,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkConf
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.scheduler.sparksched.operators.HistoryTab
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
-import schedcore.EventLogBook
+import schedcore.status.EventLogWriter
 
 /** Has Spark's history server show the tab "Scheduling" of applications whose event log tells of it. */
 private[spark] final class HistoryPlugin extends AppHistoryServerPlugin with Logging {
@@ -47,7 +48,7 @@ private[sparksched] final class HistoryListener(store: KVStore) extends SparkLis
   private val kept = Kinds.map(_ -> new Kept).toMap
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case ours: SchedulingEvent if ours.schema == EventLogBook.Schema && ours.body != null && ours.body.isObject =>
+    case ours: SchedulingEvent if ours.schema == EventLogWriter.Schema && ours.body != null && ours.body.isObject =>
       kept.get(ours.kind).foreach(keep(ours, _))
     case _ =>
   }
@@ -77,7 +78,7 @@ private[sparksched] final class HistoryEntries(store: KVStore) {
 
   def of(kinds: String*): Seq[Entry] = {
     val iterator = store.view(classOf[HistoryEntry]).closeableIterator()
-    try iterator.asScala.filter(e => kinds.contains(e.kind)).map(e => Entry(e.kind, e.timeMs, EventLogBook.parsed(e.body))).toList
+    try iterator.asScala.filter(e => kinds.contains(e.kind)).map(e => Entry(e.kind, e.timeMs, EventLogWriter.parsed(e.body))).toList
     finally iterator.close()
   }
 

@@ -1,21 +1,24 @@
 package org.apache.spark.scheduler.sparksched
 
-import schedcore._
+import org.apache.spark.scheduler.sparksched.jobs.Registry
+import schedcore.events.EventQueue
+import schedcore.ledger.{Ledger, LedgerCounts, ShadowCounters}
+import schedcore.settings.Modes
 
 /** What the scheduler counts of itself. Used under its lock only. */
 private[sparksched] final class SchedTally(registry: Registry, ledger: Ledger, events: EventQueue, mode: String) {
-  /** Apart, what is on paper only. */
-  val shadow = new ShadowBook(ledger, mode == Modes.Shadow)
+  /** Separates what shadow mode only recorded. */
+  val shadow = new ShadowCounters(ledger, mode == Modes.Shadow)
   var offersRefused = 0L
   var executorsKept = 0L // times that one was to go which had nothing but held slots
   var copiesFailed = 0L // none of these counts as a failure of its task
   var violations = 0L
 
-  /** On paper or not. */
+  /** What was enforced and what was only recorded, together. */
   def sums(nowMs: Long): Map[String, Long] =
     LedgerCounts.of(ledger, nowMs) ++ Map("executors_kept" -> executorsKept, "offers_refused" -> offersRefused)
 
-  def counters(nowMs: Long): Map[String, Long] = shadow.apart(sums(nowMs)) ++ Map(
+  def counters(nowMs: Long): Map[String, Long] = shadow.separated(sums(nowMs)) ++ Map(
     "copies_failed" -> copiesFailed,
     "invariant_violations" -> violations,
     "marks_ignored" -> registry.warnings.ignored,

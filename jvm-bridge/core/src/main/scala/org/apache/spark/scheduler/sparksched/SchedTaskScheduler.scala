@@ -5,8 +5,17 @@ import java.nio.ByteBuffer
 import org.apache.spark.{SparkContext, SparkEnv, SparkException, TaskKilled, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.backend.{ManagedScheduler, PlannedAllocation, SlotDemand, StockScheduler}
+import org.apache.spark.scheduler.sparksched.jobs.{DagOutlook, JobEndListener, StagePlace}
+import org.apache.spark.scheduler.sparksched.offers._
+import org.apache.spark.scheduler.sparksched.operators.{PlannerSwitch, StatusSource, StatusViews, Steering}
+import org.apache.spark.scheduler.sparksched.planner.{PlannerEntry, PlannerProcess, PlannerPythons}
+import org.apache.spark.scheduler.sparksched.sql.{MapOutput, SqlOutlook}
 import org.apache.spark.util.Utils
-import schedcore._
+import schedcore.SteadyClock
+import schedcore.ledger.{HeldIdle, PoolShare, ShadowCounters}
+import schedcore.marks.{JobMark, MarkSources}
+import schedcore.settings.{Modes, Settings}
 
 /**
  * Spark's scheduler with the ledger in its offer path.
@@ -29,11 +38,11 @@ private[spark] final class SchedTaskScheduler(
   // TaskSchedulerImpl asks for the pool only after construction.
   override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
 
-  private[sparksched] val books = new SchedBooks(this, context)
-  import books.{events, ledger, plans, questions, registry, slotNews, tally, waitingQueries}
+  private[sparksched] val records = new SchedRecords(this, context)
+  import records.{events, heldSlotEvents, ledger, plans, questions, registry, tally, waitingQueries}
 
   private val round = new OfferRound(
-    this, books, () => rootPool.getSortedTaskSetQueue,
+    this, records, () => rootPool.getSortedTaskSetQueue,
     Option.when(context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false))(
       new IdleSlotCheck(plans, settings.planner.patienceMs)))
   val slots = new SlotCounts(context)
@@ -67,7 +76,7 @@ private[spark] final class SchedTaskScheduler(
     revival.start()
     SparkSched.register(context, this)
     views.attach()
-    books.origins.start()
+    records.origins.start()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
       timer.everySecond(failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() })
@@ -89,7 +98,7 @@ private[spark] final class SchedTaskScheduler(
       () => stopPlanner(),
       () => views.detach(),
       () => SparkSched.unregister(context),
-      () => ShadowBook.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
+      () => ShadowCounters.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
     super.stop(exitCode)
   }
 
@@ -120,7 +129,7 @@ private[spark] final class SchedTaskScheduler(
     var drained = false
     try drained = planner.drain { () =>
       synchronized {
-        slotNews.tell()
+        heldSlotEvents.report()
         registry.endFinished(id => dagScheduler.activeJobs.exists(_.jobId == id), nowMs)
       }
       events.finish()
@@ -150,7 +159,7 @@ private[spark] final class SchedTaskScheduler(
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       // One time for all: a deadline that is a length of time counts from the start that the status shows.
       val (startMs, aheadMs) = (nowMs, steadyClock.aheadMs)
-      val origin = books.origins.of(taskSet.properties)
+      val origin = records.origins.of(taskSet.properties)
       val given = origin.given(property) // nobody's plan is read for another's stages
       val mark = registry.markOf(taskSet.priority, property, taskSet.properties, startMs - aheadMs, origin).laterBy(aheadMs)
       val place = registry.stageStarted(
@@ -206,13 +215,13 @@ private[spark] final class SchedTaskScheduler(
         }
       }
       // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
-      val freed = slotNews.freed
+      val freed = heldSlotEvents.freed
       val tasks = round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
       failOpen("offers over", ()) {
         val gaveWay = enforcing && round.breakGangCycles()
-        slotNews.tell()
+        heldSlotEvents.report()
         check(offers, tasks)
-        if (gaveWay || round.offersAgain(tasks.exists(_.nonEmpty)) || slotNews.freed > freed) reviveOffers()
+        if (gaveWay || round.offersAgain(tasks.exists(_.nonEmpty)) || heldSlotEvents.freed > freed) reviveOffers()
         rearm()
       }
       tasks
@@ -261,7 +270,7 @@ private[spark] final class SchedTaskScheduler(
       val evicted = evictions.ended(tid, killed = state == TaskState.KILLED)
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
-      val freed = slotNews.freed
+      val freed = heldSlotEvents.freed
       val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
       ours(manager).foreach { m =>
         if (state == TaskState.FINISHED) m.endedWell(tid)
@@ -272,7 +281,7 @@ private[spark] final class SchedTaskScheduler(
         }
       }
       // The backend offers only this executor next, but slots of others may have been freed, or copies may be due there.
-      if (slotNews.freed > freed || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
+      if (heldSlotEvents.freed > freed || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
       tally.shadow.look(now)
       rearm()
     }
@@ -298,7 +307,7 @@ private[spark] final class SchedTaskScheduler(
   /** A copy failed. @param said a sentence for the job's story, the first time in a stage */
   def copyFailed(job: String, said: Option[String]): Unit = {
     tally.copiesFailed += 1
-    said.foreach(registry.stories.tell(job, nowMs, _))
+    said.foreach(registry.stories.add(job, nowMs, _))
   }
 
   def stageGivenUp(m: SchedTaskSetManager): Unit = afterChange(registry.stageGivenUp(m.job, m.stage, m.completed, nowMs))
@@ -309,7 +318,7 @@ private[spark] final class SchedTaskScheduler(
 
   override def executorLost(executorId: String, reason: ExecutorLossReason): Unit = synchronized {
     super.executorLost(executorId, reason)
-    // Spark may report a loss twice, or while it only suspects one: the ledger follows Spark's own books.
+    // Spark may report a loss twice, or while it only suspects one: the ledger follows Spark's own records.
     failOpen("executor", ())(if (!isExecutorAlive(executorId)) registry.executorRemoved(executorId, reason.toString, nowMs))
   }
 
@@ -356,15 +365,15 @@ private[spark] final class SchedTaskScheduler(
   })
 
   /** Shadow mode begins or ends. */
-  def shadowed(now: Boolean): Unit = tally.shadow.be(now, tally.sums(nowMs))
+  def shadowed(now: Boolean): Unit = tally.shadow.switchTo(now, tally.sums(nowMs))
 
   private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized(offeringFreed(change)))
 
   /** Offers slots again if the change frees held ones: nothing else triggers an offer then. */
   private def offeringFreed(change: => Unit): Unit = {
-    val before = slotNews.freed
+    val before = heldSlotEvents.freed
     change
-    if (slotNews.freed > before) reviveOffers()
+    if (heldSlotEvents.freed > before) reviveOffers()
     rearm()
   }
 
@@ -389,7 +398,7 @@ private[spark] final class SchedTaskScheduler(
     timer.look(now)
     revival.look()
     endDue(now)
-    slotNews.tell()
+    heldSlotEvents.report()
     tally.shadow.look(now)
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
@@ -445,7 +454,7 @@ private[spark] final class SchedTaskScheduler(
   /** Slot time held idle so far by user and job name. */
   def heldIdleByOwner: Seq[HeldIdle] = failOpen("counters", Seq.empty[HeldIdle])(synchronized(registry.heldIdleByOwner(nowMs)))
 
-  /** All counters, with the result of a check of all books, which visits every job on every executor. */
+  /** All counters, with the result of a check of all records, which visits every job on every executor. */
   def counters: Map[String, Long] = failOpen.counters ++ failOpen("counters", Map.empty[String, Long])(
     synchronized(countersAtHand ++ Map("invariant_violations" -> (tally.violations + ledger.violations().size))))
 

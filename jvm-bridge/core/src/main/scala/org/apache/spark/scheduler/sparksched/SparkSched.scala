@@ -4,6 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.sparksched.operators.SteeringServlet
 
 /** What a Python driver may call through its own py4j gateway. */
 object SparkSched {
@@ -40,7 +41,7 @@ object SparkSched {
 
   /** Asks the planner; empty where it gives no answer in time or the application is not attached. */
   def ask(context: SparkContext, question: String, timeoutMs: Long): String =
-    Option(schedulers.get(context)).flatMap(_.books.questions.ask(question, timeoutMs)).getOrElse("")
+    Option(schedulers.get(context)).flatMap(_.records.questions.ask(question, timeoutMs)).getOrElse("")
 
   /**
    * Slot time that held slots were idle, by user and job name, beside what equation 4 expects of it at most: a JSON array

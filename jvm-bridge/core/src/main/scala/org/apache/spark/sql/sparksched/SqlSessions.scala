@@ -11,7 +11,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
-import schedcore.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
+import schedcore.marks.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
 import SqlLine.Session
 
 /**
@@ -19,7 +19,7 @@ import SqlLine.Session
  *
  * Spark copies a session's settings into the local properties of its Spark jobs. So a local property whose value a session
  * may have `SET` is no evidence of anything. What `SET` cannot reach: the running executions and their sessions, the tag
- * with its session that Spark adds after the copy, and the servers' own books and events.
+ * with its session that Spark adds after the copy, and the servers' own records and events.
  */
 private[spark] final class SqlSessions(context: SparkContext, users: SessionUsers) {
   import SqlSessions._
@@ -83,7 +83,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
 
   def connectSeen(): Unit = connect = true
 
-  /** The user of a session of the Spark Connect server, from its own books. Spark Connect may not be on the class path. */
+  /** The user of a session of the Spark Connect server, from its own records. Spark Connect may not be on the class path. */
   private def connectUser(session: String): Option[String] = if (!connect) None else
     try {
       val service = Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$").getField("MODULE$").get(null)

@@ -9,15 +9,18 @@ import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.rpc.{RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.cluster.{CoarseGrainedClusterMessages, CoarseGrainedSchedulerBackend}
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.storage.TaskResultBlockId
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.{Event, Settings}
+import schedcore.events.Event
+import schedcore.settings.Settings
 
 import scala.collection.mutable
 
 /**
- * What the books say between two steps of Spark: from the end of an attempt to the reading of its result, from a kill to its
+ * What the records say between two steps of Spark: from the end of an attempt to the reading of its result, from a kill to its
  * end, from the end of a stage's attempt to that of its last task.
  */
 final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
@@ -61,16 +64,16 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
       until(ours.synchronized(manager.taskInfos.valuesIterator.forall(i => i.finished || manager.runningTasksSet(i.taskId))))
 
     def plan(jobs: String): Unit = assert(ours.planOffered(
-      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${ours.nowMs},
+      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.records.events.currentVersion}, "made_at_ms": ${ours.nowMs},
          |"valid_for_ms": 600000, "policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin) === "accepted")
 
     /** What a planner is told so far. */
     def events: Seq[Event] = {
-      told ++= ours.books.events.poll(100000, 0).events
+      told ++= ours.records.events.poll(100000, 0).events
       told.toSeq
     }
 
-    def done(manager: SchedTaskSetManager): collection.Set[Int] = ours.books.ledger.doneTasks(manager.stage)
+    def done(manager: SchedTaskSetManager): collection.Set[Int] = ours.records.ledger.doneTasks(manager.stage)
   }
 
   private def entry(job: String, more: String) = s"""{"job": "$job", "rank": 0, "priority": 0, "reservation": null, $more}"""
@@ -157,7 +160,7 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
     f.ours.synchronized(running.foreach(f.end(_, TaskState.KILLED, ByteBuffer.allocate(0))))
     f.read(manager)
     assert(f.events.count(_.isInstanceOf[Event.StageEnded]) === 1)
-    assert(f.ours.books.registry.stories.of(manager.job).count(_.text.contains("ended without")) === 1)
+    assert(f.ours.records.registry.stories.of(manager.job).count(_.text.contains("ended without")) === 1)
   }
 
   test("a stage of which no task could fetch its input is not done") {
@@ -176,7 +179,7 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
     assert(f.ours.taskSetManagerForAttempt(0, 0).isEmpty && replaced.isZombie)
     f.finish(f.offer(1).head)
     f.read(second)
-    assert(!f.ours.books.registry.hasStages(second.job))
+    assert(!f.ours.records.registry.hasStages(second.job))
   }
 
   for (end <- Seq(TaskState.FINISHED, TaskState.FAILED, TaskState.KILLED))
@@ -233,8 +236,8 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
         "1", executor, "h1", 1, Map.empty, Map.empty, Map.empty, ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
       backend.driverEndpoint.send(CoarseGrainedClusterMessages.LaunchedExecutor("1"))
       until(ours.synchronized(manager.isZombie))
-      until(ours.synchronized(!ours.books.registry.hasStages(manager.job)))
-      assert(ours.books.registry.runningTasks(manager.job) === Nil && !ours.isExecutorBusy("1"))
+      until(ours.synchronized(!ours.records.registry.hasStages(manager.job)))
+      assert(ours.records.registry.runningTasks(manager.job) === Nil && !ours.isExecutorBusy("1"))
     } finally {
       rpc.stop(backend.driverEndpoint)
       rpc.stop(executor)

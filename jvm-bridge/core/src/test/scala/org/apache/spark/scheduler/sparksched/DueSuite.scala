@@ -7,11 +7,13 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 import org.apache.spark.{ExceptionFailure, FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.{Revival, SchedTaskSetManager, WakeTimer}
 import scala.collection.mutable
 
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.Settings
+import schedcore.settings.Settings
 
 /** Slots that become free for somebody are offered, whatever became of timers and of rounds that were asked for. */
 final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
@@ -50,7 +52,7 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
     }
 
     def plan(validMs: Long, jobs: String): Unit = assert(ours.planOffered(
-      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${ours.nowMs}, "valid_for_ms": $validMs,
+      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.records.events.currentVersion}, "made_at_ms": ${ours.nowMs}, "valid_for_ms": $validMs,
          |"policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin) === "accepted")
 
     /** A job that waits for two seconds, by the plan. */
@@ -171,7 +173,7 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
     val manager = f.submit(0, "first", priority = 9, tasks = 3)
     val running = f.ours.taskIdToTaskSetManager.get(f.offer(1).head.taskId).taskInfos.values.head.index
     f.ours.handlePartitionCompleted(0, running)
-    assert(f.ours.books.ledger.doneTasks(manager.stage) === Set(running) && manager.waitingTasks === 2)
+    assert(f.ours.records.ledger.doneTasks(manager.stage) === Set(running) && manager.waitingTasks === 2)
     (0 until 3).filter(_ != running).foreach(f.ours.handlePartitionCompleted(0, _))
     assert(manager.waitingTasks === 0 && f.ours.counters("invariant_violations") === 0)
   }

@@ -21,7 +21,7 @@ final class FailOpenSuite extends AnyFunSuite {
     assert(guard("slot", 0)(1) === 0)
   }
 
-  test("books that memory ran out on count no more, and Spark deals with that itself") {
+  test("records that memory ran out on count no more, and Spark deals with that itself") {
     val guard = new FailOpen(None, () => ())
     assertThrows[OutOfMemoryError](guard("end of task", ())(throw new OutOfMemoryError("a test")))
     assert(guard.isOpen && guard("slot", "spark")("ours") === "spark")

@@ -7,10 +7,12 @@ import java.util.Properties
 import org.apache.spark._
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.storage.BlockManagerId
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.Settings
+import schedcore.settings.Settings
 
 /** What the failures of attempts cost that only this scheduler wanted: copies, and attempts that it evicts. */
 final class FreeFailuresSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
@@ -77,8 +79,8 @@ final class FreeFailuresSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
 
     def excludes(task: TaskDescription): Boolean = stage.isExcludedFrom(task.executorId, s"h${task.executorId.drop(1)}")
     def failed: Long = ours.counters("copies_failed")
-    def story: Seq[String] = ours.books.registry.stories.of(stage.job).map(_.text)
-    def consistent(): Unit = assert(ours.books.ledger.violations() === Nil)
+    def story: Seq[String] = ours.records.registry.stories.of(stage.job).map(_.text)
+    def consistent(): Unit = assert(ours.records.ledger.violations() === Nil)
   }
 
   private def serialized(value: Any): ByteBuffer = SparkEnv.get.closureSerializer.newInstance().serialize(value)
@@ -170,7 +172,7 @@ final class FreeFailuresSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
     val victim = f.offer(1).head
     val high = f.submit(1, "high", priority = 99, tasks = 1)
     assert(f.ours.planOffered(
-      s"""{"schema": 1, "plan": 1, "snapshot": ${f.ours.books.events.currentVersion}, "made_at_ms": ${f.ours.nowMs},
+      s"""{"schema": 1, "plan": 1, "snapshot": ${f.ours.records.events.currentVersion}, "made_at_ms": ${f.ours.nowMs},
          |"valid_for_ms": 600000, "policy": "test", "ordered": true, "jobs": [{"job": "${high.job}", "rank": 0, "priority": 99,
          |"reservation": null, "victims": [${victim.taskId}]}]}""".stripMargin) === "accepted")
     assert(f.backend.killed === Seq(victim.taskId))

@@ -3,7 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.util.kvstore.InMemoryStore
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.EventLogBook
+import schedcore.status.EventLogWriter
 
 /** What a history server keeps of an event log that anybody may have written. */
 final class HistoryPluginSuite extends AnyFunSuite {
@@ -13,7 +13,7 @@ final class HistoryPluginSuite extends AnyFunSuite {
     val store = new InMemoryStore
     private val listener = new HistoryListener(store)
     def logged(kind: String, n: Int, text: String = ""): Unit =
-      listener.onOtherEvent(SchedulingEvent(EventLogBook.Schema, kind, n, mapper.createObjectNode().put("name", text)))
+      listener.onOtherEvent(SchedulingEvent(EventLogWriter.Schema, kind, n, mapper.createObjectNode().put("name", text)))
     def kept(kind: String): Seq[Long] = new HistoryEntries(store).of(kind).map(_.timeMs)
   }
 

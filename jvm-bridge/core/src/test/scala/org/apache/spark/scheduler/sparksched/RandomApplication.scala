@@ -9,7 +9,11 @@ import org.apache.spark._
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.resource._
 import org.apache.spark.scheduler._
-import schedcore.{RecordedLedger, Settings, SteadyClock}
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
+import schedcore.SteadyClock
+import schedcore.ledger.RecordedLedger
+import schedcore.settings.Settings
 import scala.collection.mutable
 import scala.util.Random
 
@@ -53,7 +57,7 @@ private final class RandomApplication(context: SparkContext, seed: Int, file: Pa
     }
     val broken = ours.synchronized(ours.counters("invariant_violations") + ours.counters("failed_open"))
     dag.stop()
-    ours.books.ledger.asInstanceOf[RecordedLedger].close()
+    ours.records.ledger.asInstanceOf[RecordedLedger].close()
     context.conf.remove(RecordedLedger.Setting)
     broken
   }
@@ -142,7 +146,7 @@ private final class RandomApplication(context: SparkContext, seed: Int, file: Pa
       s"""{"job": ${Json.writeValueAsString(job)}, "rank": $rank, "priority": ${random.nextInt(4)}, "reservation": $reservation$more}"""
     }
     val said = ours.planOffered(
-      s"""{"schema": 1, "plan": $plans, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${ours.nowMs},
+      s"""{"schema": 1, "plan": $plans, "snapshot": ${ours.records.events.currentVersion}, "made_at_ms": ${ours.nowMs},
          |"valid_for_ms": ${1000 + random.nextInt(9000)}, "policy": "test", "ordered": ${random.nextBoolean()},
          |"jobs": [${entries.mkString(", ")}]}""".stripMargin)
     assert(said === "accepted")

@@ -9,6 +9,7 @@ import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -57,7 +58,7 @@ final class RestartableSuite extends AnyFunSuite with BeforeAndAfterAll {
     plans += 1
     val now = System.currentTimeMillis()
     val answer = scheduler.planOffered(
-      s"""{"schema": 1, "plan": $plans, "snapshot": ${scheduler.books.events.currentVersion}, "made_at_ms": $now,
+      s"""{"schema": 1, "plan": $plans, "snapshot": ${scheduler.records.events.currentVersion}, "made_at_ms": $now,
          |"valid_for_ms": 600000, "policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin)
     assert(answer === "accepted")
   }

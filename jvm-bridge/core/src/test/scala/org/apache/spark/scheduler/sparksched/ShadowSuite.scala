@@ -14,7 +14,7 @@ import org.apache.spark.serializer.SerializerHelper
 import org.apache.spark.status.api.v1.ThreadStackTrace
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.{Modes, Settings}
+import schedcore.settings.{Modes, Settings}
 
 /** In shadow mode every placement is the stock scheduler's, and what would have been done is written down. */
 final class ShadowSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -64,7 +64,7 @@ final class ShadowSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(!ours(Modes.On).status.document.planner.enabled)
   }
 
-  test("modes change while tasks run, and the books stay right") {
+  test("modes change while tasks run, and the records stay right") {
     val scheduler = ours(Modes.Off)
     val modes = Iterator.continually(Seq(Modes.Shadow, Modes.On, Modes.Off)).flatten
     val run = new SeededRun(context, scheduler, 7, step => if (step % 5 == 0) {

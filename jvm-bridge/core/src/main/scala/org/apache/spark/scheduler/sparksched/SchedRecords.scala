@@ -1,0 +1,32 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
+import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
+import schedcore.events.{EventQueue, HeldSlotEvents, Questions}
+import schedcore.ledger.{Ledger, RecordedLedger}
+
+/**
+ * The records of one application: held slots, jobs and their running tasks, the plan in force, events for the planner and
+ * questions to it. The queue of events and the questions have locks of their own; the scheduler's lock guards the rest.
+ */
+private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, context: SparkContext) {
+  private def settings = scheduler.settings
+
+  val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => scheduler.nowMs, body => scheduler.synchronized {
+    heldSlotEvents.forget()
+    body(registry.state(scheduler.nowMs))
+  }, teaches = settings.planner.enabled)
+  val heldSlotEvents: HeldSlotEvents = new HeldSlotEvents(events)
+  val ledger: Ledger = RecordedLedger.orPlain(
+    heldSlotEvents, settings.idle, context.startTime, context.conf.getOption(RecordedLedger.Setting))
+  val plans = new ReceivedPlans(settings.planner.patienceMs)
+  val registry: Registry = new Registry(
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
+  /** Owners of Spark jobs whose local properties do not name them. */
+  val origins = new JobOrigins(context, registry.users)
+  val tally = new SchedTally(registry, ledger, events, settings.mode)
+  val waitingQueries = new WaitingQueries(context.conf.getOption(_), registry.stories.add(_, scheduler.nowMs, _))
+  val questions = new Questions(() => events.nudge())
+}
