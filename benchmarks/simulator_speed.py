@@ -12,6 +12,7 @@ reaches half of the basis, and its cost per task stays flat from 1,000 to 10,000
 from __future__ import annotations
 
 import argparse
+import contextlib
 import heapq
 import platform
 import random
@@ -19,7 +20,9 @@ import time
 import tracemalloc
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 
+from spark_sched.protocol.events import Event, TaskLaunched
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 
@@ -130,6 +133,36 @@ def simulator(jobs: list[JobSpec], nodes: int, policy: str, **options: object) -
     return seconds, int(result.totals["end_ms"])
 
 
+class _Enough(Exception):
+    """The run has been measured."""
+
+
+def cost_among(waiting: int, policy: str, rounds: int) -> float:
+    """Microseconds for the end of a task and the start of another while at least this many tasks wait, best
+    of the rounds. The start of the run, when all jobs arrive, does not count."""
+    jobs = [replace(job, submit_ms=0) for job in workload(waiting + 10_000, slots=400)]
+    cluster = ClusterSpec(uniform_nodes(100, 4))
+
+    def run() -> float:
+        at: list[tuple[float, int]] = []
+
+        def progress(ended: int, now_ms: int) -> None:
+            at.append((time.process_time(), launched[0]))
+            if len(at) == 4:
+                raise _Enough
+
+        launched = [0]
+
+        def count(event: Event) -> None:
+            launched[0] += isinstance(event, TaskLaunched)
+
+        with contextlib.suppress(_Enough):
+            simulate(cluster, jobs, policy, keep_tasks=False, progress=progress, observer=count)
+        return (at[3][0] - at[0][0]) / (at[3][1] - at[0][1])
+
+    return min(run() for _ in range(rounds)) * 1e6
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=100_000)
@@ -183,6 +216,14 @@ def main() -> None:
     ):
         seconds, _ = simulator(few, 100, policy, **options)
         print(f"{policy:32} {20_000 / seconds:10,.0f} tasks/s")
+
+    print("\ncost of an end and a start by waiting tasks (100 nodes x 4 slots; events are made, too):")
+    for policy in ("fifo", "las", "fair"):
+        costs = [
+            f"{waiting}: {cost_among(waiting, policy, given.rounds):.1f} us"
+            for waiting in (1_000, 10_000, 100_000, 1_000_000)
+        ]
+        print(f"{policy:8}", *costs)
 
     print("\nmemory of a run (jobs made as the clock gets there, no rows of attempts):")
     for tasks in (given.tasks // 8, given.tasks // 4, given.tasks // 2):

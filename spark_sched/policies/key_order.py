@@ -87,9 +87,15 @@ class KeyOrder(ABC):
     Attributes:
         ages: whether values change with the clock alone. Then each lane's values change alike, and lanes must
             be few.
+        by_slots: whether a job that is known moves only when its running or held slots change, so that
+            `slots_changed` can stand for `update` while no job comes, goes or gets other marks.
+        timeless: whether values depend on the present alone and not on when each change came. Then changes
+            may be told together, before the order is read.
     """
 
     ages: ClassVar[bool] = False
+    by_slots: ClassVar[bool] = False
+    timeless: ClassVar[bool] = False
 
     @abstractmethod
     def update(
@@ -104,6 +110,11 @@ class KeyOrder(ABC):
 
         Returns the lanes in which the values of jobs changed that are not in ``changed``.
         """
+
+    def slots_changed(self, job: OrderedJob, now_ms: int) -> bool:
+        """A plan would be made now, and since the last one only the slots of known jobs changed, of this one
+        and perhaps of others. Returns whether its place or the values of its lane changed."""
+        raise NotImplementedError(f"{type(self).__name__} declares by_slots and has no slots_changed")
 
     @abstractmethod
     def place(self, job: str) -> Place:

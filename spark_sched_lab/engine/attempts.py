@@ -86,7 +86,7 @@ class Attempts:
         self.emitted.version += 1
         if self.starts.active:
             self.starts.launched(job.key, self.emitted.version)
-        if self.emitted.listener is not None:
+        if self.emitted.of_attempts is not None:
             self.emitted.launched(a, now, self.slots.nodes.names[node])
         if self.reservations.engaged:
             self.reservations.launched(a, now)
@@ -185,7 +185,7 @@ class Attempts:
         if self.recorder is not None:
             self.recorder.attempt(a, now, outcome)
         self.emitted.version += 1
-        if self.emitted.listener is not None:
+        if self.emitted.of_attempts is not None:
             self.emitted.ended(a, outcome, now, self.slots.nodes.names[a.node], beneficiary)
         if self.reservations.engaged:
             self.reservations.ended(a, outcome == "success", now)

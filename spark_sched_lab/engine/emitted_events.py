@@ -30,7 +30,12 @@ _OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed", "los
 class EmittedEvents:
     """Counts events, and creates them if an observer or a predictor listens.
 
-    A predictor that needs no events says so by ``observes = False`` (the oracle).
+    A predictor that needs no events says so by ``observes = False`` (the oracle), one that needs none of
+    attempts by ``observes_attempts = False``.
+
+    Attributes:
+        listener: gets all events; None: there is no listener, and no event is made.
+        of_attempts: the same for starts and ends of attempts.
     """
 
     def __init__(
@@ -40,10 +45,12 @@ class EmittedEvents:
         self._predictor = predictor
         self._observer = observer
         self._observes = predictor is not None and bool(getattr(predictor, "observes", True))
-        #: None: there is no listener, and no event is made.
         self.listener: Callable[[Event], None] | None = None
+        self.of_attempts: Callable[[Event], None] | None = None
         if observer is not None or self._observes:
             self.listener = self._tell
+            if observer is not None or getattr(predictor, "observes_attempts", True):
+                self.of_attempts = self._tell
             for node in cluster.nodes:
                 if node.from_ms == 0:
                     self._tell(ExecutorAdded(0, node.name, node.name, node.slots))
@@ -145,10 +152,10 @@ class EmittedEvents:
 
     def launched(self, a: Attempt, now_ms: int, executor: str) -> None:
         """The caller has raised ``version``: it does so for every attempt and calls only for a listener."""
-        if self.listener is not None:
+        if self.of_attempts is not None:
             stage = a.stage
             evictions = stage.reruns.evictions.get(a.index, 0)
-            self.listener(
+            self.of_attempts(
                 TaskLaunched(now_ms, stage.job.key, stage.key, a.task, a.index, executor, a.copy, evictions)
             )
 
@@ -156,9 +163,9 @@ class EmittedEvents:
         self, a: Attempt, outcome: str, now_ms: int, executor: str, beneficiary: str | None = None
     ) -> None:
         """As `launched`."""
-        if self.listener is not None:
+        if self.of_attempts is not None:
             stage = a.stage
-            self.listener(
+            self.of_attempts(
                 TaskEnded(
                     time_ms=now_ms,
                     job=stage.job.key,

@@ -162,6 +162,8 @@ class Simulation:
             if self._until_ms is not None and now > self._until_ms:
                 break
             instant.now_ms = now
+            if changes and changes[0].at_ms <= now:
+                plans.settle()
             # 1. What happens now.
             while heap and heap[0][0] == now:
                 item = pop(heap)[3]

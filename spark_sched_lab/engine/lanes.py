@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable, Iterable, Iterator
 
-from spark_sched.policies.key_order import KeyOrder
+from spark_sched.policies.key_order import KeyOrder, Place
 from spark_sched_lab.engine.records import JobRun, StageRun
 from spark_sched_lab.engine.sorted_entries import Entry, SortedEntries
 
@@ -35,20 +35,19 @@ class Lanes:
 
     Attributes:
         at_ms: time of the plan in force, for which keys that age are compared.
+        stale: whether the order has not been told all changes of slots.
     """
 
-    __slots__ = ("_heads", "_lanes", "_unplaced", "at_ms", "order")
+    __slots__ = ("_heads", "_lanes", "_unplaced", "at_ms", "order", "stale")
 
     def __init__(self, order: KeyOrder) -> None:
         self.order = order
         self.at_ms = 0
+        self.stale = False
         self._lanes: dict[Hashable, _Lane] = {}
         self._heads = SortedEntries()  # (value of the first job of a lane, the lane)
         # Stages of jobs that no plan contains. A plan that contains them comes before the next launch.
         self._unplaced: dict[StageRun, None] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._lanes or self._unplaced)
 
     # ---- changes ----
 
@@ -81,12 +80,23 @@ class Lanes:
         """The job's place has changed: move its waiting stages."""
         place = self.order.place(job.key)
         if place != job.place:
-            waiting = [stage for stage in job.stages.values() if stage.queued]
-            for stage in waiting:
-                self.remove(stage)
-            job.place = place
-            for stage in waiting:
-                self.add(stage)
+            self._move(job, place)
+
+    def slots_changed(self, job: JobRun) -> None:
+        """The job's place or the values of its lane have changed, and those of no other lane."""
+        place = self.order.place(job.key)
+        if place is not job.place:
+            self._move(job, place)
+        elif place.lane in self._lanes:
+            self._lead(self._lanes[place.lane])
+
+    def _move(self, job: JobRun, place: Place) -> None:
+        waiting = [stage for stage in job.stages.values() if stage.queued]
+        for stage in waiting:
+            self.remove(stage)
+        job.place = place
+        for stage in waiting:
+            self.add(stage)
 
     def moved(self, lanes: Iterable[Hashable]) -> None:
         """The values of all jobs of these lanes have changed."""

@@ -50,7 +50,7 @@ class Launcher:
     @property
     def wanted(self) -> bool:
         """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
-        return bool(self.waiting or self.slots.holders or self.gates)
+        return self.waiting.count > 0 or bool(self.slots.holders or self.gates)
 
     def launch_all(self, now_ms: int) -> None:
         """Launch all tasks that the free slots of this instant allow."""
@@ -185,12 +185,17 @@ class Launcher:
             if stage.spec.gang:
                 continue
             most -= 1
-            if self.replan is not None or most == 0:
+            if most == 0:
                 break
+            if self.replan is not None:
+                if not pending or not self.waiting.only_one:
+                    break
+                self.replan()
         if not pending:
             self.waiting.remove(stage)
         if self.replan is None:
             return False
         self.replan()
-        self.waiting.sort()
+        if slots.open_total > 0 or slots.holders:
+            self.waiting.sort()
         return True

@@ -47,6 +47,9 @@ class Plans:
     _plan_at_ms: int = -1
     _again_ms: int | None = None  # the plan in force wants another one then
 
+    def __post_init__(self) -> None:
+        self.waiting.refresh = self._refresh
+
     def due(self, event: PlanDue) -> None:
         """The time of a plan has been reached."""
         now_ms = self.instant.now_ms
@@ -94,7 +97,16 @@ class Plans:
             if at_ms > now:
                 return
         self.instant.changed = 0
-        if self.waiting.lanes is None or not self._update(self.waiting.lanes):
+        lanes, since = self.waiting.lanes, self.jobs.since_plan
+        if lanes is not None and lanes.order.by_slots and not since.new and not since.ended:
+            self.planner.plans += 1
+            if lanes.order.timeless:
+                lanes.stale = True
+            else:
+                self._refresh(lanes)
+        elif lanes is not None and self._update(lanes):
+            self.planner.plans += 1
+        else:
             self._make()
             self._begin_order()
 
@@ -202,15 +214,36 @@ class Plans:
         since.new.clear()
         if gone:
             since.ended = {}
-        self.planner.plans += 1
         self._put(lanes, changed, gone)
         return True
+
+    def settle(self) -> None:
+        """Tell the order all that has happened so far: something else may take its place at this instant."""
+        lanes = self.waiting.lanes
+        if lanes is not None and lanes.stale:
+            self._refresh(lanes)
+
+    def _refresh(self, lanes: Lanes) -> None:
+        """Tell the order the slots that changed since it was last told, in place of an update: no job came or
+        went, and no marks changed."""
+        touched, now_ms, order = self.jobs.since_plan.touched, self.instant.now_ms, lanes.order
+        assert touched is not None
+        lanes.at_ms = now_ms
+        for job in touched:
+            if job.place is None or job.terms.on_hold:
+                self._update(lanes)  # A job on hold leaves the order with its last task.
+                return
+            if order.slots_changed(job, now_ms):
+                lanes.slots_changed(job)
+        lanes.stale = False
+        touched.clear()
 
     def _put(self, lanes: Lanes, changed: Sequence[JobRun], gone: Sequence[str]) -> None:
         now_ms = self.instant.now_ms
         moment = Moment(now_ms, sum(self.totals), self._forecast, self._view, self._planned_jobs)
         moved = lanes.order.update(changed, gone, moment)
         lanes.at_ms = now_ms
+        lanes.stale = False
         for job in changed:
             lanes.place(job)
         lanes.moved(moved)

@@ -16,6 +16,7 @@ from spark_sched_lab.enforce.rule import Rule
 from spark_sched_lab.engine.sorted_entries import Entry
 from spark_sched_lab.engine.workload import JobSpec, StageSpec
 
+_NOTHING_HELD: MappingProxyType[str, int] = MappingProxyType({})
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
 
@@ -185,7 +186,7 @@ class StageRun:
                 started_ms=self.start_ms,
                 finished=self.durations.count,
                 durations=self.durations.summary(),
-                running=tuple([attempt.running_task(names) for attempt in self.running.values()]),
+                running=tuple([a.view or a.running_task(names) for a in self.running.values()]),
                 restartable=self.restartable,
             )
         return self.view
@@ -293,7 +294,7 @@ class JobRun:
 
     @property
     def held_slots(self) -> int:
-        return sum(self.held.values())
+        return sum(self.held.values()) if self.held else 0
 
     # ---- as snapshots show it ----
 
@@ -306,7 +307,7 @@ class JobRun:
                 started_ms=self.started_ms,
                 arrival=self.arrival,
                 stages=tuple([stage.stage_view(names) for stage in self.stages.values()]),
-                held=MappingProxyType(dict(self.held)),
+                held=MappingProxyType(dict(self.held)) if self.held else _NOTHING_HELD,
                 running_slots=self.running_slots,
                 preferred=self.spec.preferred,
                 evicted_ms=float(self.sums.evicted_ms),

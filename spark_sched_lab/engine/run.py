@@ -18,7 +18,7 @@ from spark_sched_lab.engine.engine import Simulation
 from spark_sched_lab.engine.oracle import Oracle
 from spark_sched_lab.engine.planning import Planner
 from spark_sched_lab.engine.results import Result
-from spark_sched_lab.engine.settings import check_applied
+from spark_sched_lab.engine.settings import check_applied, check_read
 from spark_sched_lab.engine.workload import JobSpec, SchedulingChange
 
 
@@ -64,6 +64,8 @@ def simulate(
     checked = validate(settings or {})
     check_applied(checked.given)
     check_options(checked)
+    if isinstance(policy, str):
+        check_read(checked.given, (policy,))
     chosen = create(policy, PolicySettings.from_config(checked)) if isinstance(policy, str) else policy
     oracle = Oracle()
     knows = build(predictor, checked, oracle) if isinstance(predictor, str) else predictor

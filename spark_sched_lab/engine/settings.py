@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from spark_sched.config import JOB_PREFIX, POLICY_PREFIX, ConfigKey, keys
@@ -46,19 +46,38 @@ def is_applied(name: str) -> bool:
     return name in _APPLIED or name.startswith(POLICY_PREFIX)
 
 
-def check_applied(names: Mapping[str, str], *, also: tuple[str, ...] = ()) -> None:
+def check_applied(
+    names: Mapping[str, str], *, also: tuple[str, ...] = (), remedy: str = "leave it out"
+) -> None:
     """Raise BadInputError for the first known setting that would do nothing; the sentence names the remedy.
 
     Args:
         names: settings by name.
         also: settings that the caller applies itself.
+        remedy: where nothing stands for the setting.
     """
     for name, text in names.items():
         if not is_applied(name) and name not in also:
-            remedy = _INSTEAD.get(name, "leave it out")
+            remedy = _INSTEAD.get(name, remedy)
             if name.startswith(JOB_PREFIX):
                 remedy = "mark the jobs of the workload"
             raise BadInputError(f"{name} is {text!r} but does nothing in the simulator: {remedy}")
+
+
+def policy_of(option: str) -> str:
+    """The policy that reads ``spark.sched.policy.NAME.OPTION``."""
+    return option.removeprefix(POLICY_PREFIX).rpartition(".")[0]
+
+
+def check_read(names: Mapping[str, str], policies: Collection[str]) -> None:
+    """Raise BadInputError for the first option of a policy that is not among those of the run."""
+    for name, text in names.items():
+        if name.startswith(POLICY_PREFIX) and policy_of(name) not in policies:
+            runs = ", ".join(sorted(policies))
+            raise BadInputError(
+                f"{name} is {text!r} but does nothing under {runs}: run the policy {policy_of(name)!r} or "
+                "leave it out"
+            )
 
 
 def applied(properties: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from spark_sched.policies.key_order import KeyOrder
@@ -22,11 +22,16 @@ class WaitingStages:
     Attributes:
         by_spark_job: Spark jobs count in place of jobs, as on stock Spark (`Capabilities.by_spark_job`).
         lanes: the order by the policy's key, while that orders jobs; None: plans do.
+        count: of stages that wait.
+        refresh: tells `lanes` the changes that it does not know; `Plans` sets it.
     """
+
+    refresh: Callable[[Lanes], None]
 
     def __init__(self, by_spark_job: bool) -> None:
         self.by_spark_job = by_spark_job
         self.lanes: Lanes | None = None
+        self.count = 0
         # (negative priority, queue, rank, arrival, part, index, stage)
         self._order = SortedEntries()
         self._moved: dict[JobRun, None] = {}
@@ -34,13 +39,14 @@ class WaitingStages:
 
     def __bool__(self) -> bool:
         """Whether any stage waits."""
-        return bool(self._order.count or self.lanes)
+        return self.count > 0
 
     def add(self, stage: StageRun) -> None:
         """Add a stage with a waiting task. A stage that is present already keeps its place; a stage of a job
         on hold is not added."""
         if not stage.queued and not stage.job.terms.on_hold:
             stage.queued = True
+            self.count += 1
             if self.lanes is not None:
                 self.lanes.add(stage)
             else:
@@ -50,12 +56,19 @@ class WaitingStages:
     def remove(self, stage: StageRun) -> None:
         """Remove a stage without waiting tasks."""
         stage.queued = False
+        self.count -= 1
         if self.lanes is not None:
             self.lanes.remove(stage)
         else:
             entry, stage.entry = stage.entry, None
             assert entry is not None, f"stage {stage.key} does not wait"
             self._order.remove(entry)
+
+    @property
+    def only_one(self) -> bool:
+        """Whether a single stage waits and the policy's key orders jobs: then no launch changes who is
+        next."""
+        return self.count == 1 and self.lanes is not None
 
     # ---- changes of the order ----
 
@@ -69,6 +82,9 @@ class WaitingStages:
 
     def sort(self) -> None:
         """Put the present priorities and ranks in force."""
+        lanes = self.lanes
+        if lanes is not None and lanes.stale and self.count > 1:
+            self.refresh(lanes)
         if not (self._moved or self._unsorted):
             return
         if self.lanes is None:

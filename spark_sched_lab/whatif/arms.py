@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError, check_one_of
 from spark_sched.policies import Policy, PolicySettings, available, check_settings, create
-from spark_sched_lab.engine.settings import applied, check_applied
+from spark_sched_lab.engine.settings import applied, check_applied, check_read
 from spark_sched_lab.simulator import JobSpec, NextJob, SchedulingChange
 from spark_sched_lab.whatif.policies import Pool, StockFair, StockFifo
 from spark_sched_lab.whatif.recorded import Recorded, default_pools, local_file, read_pools
@@ -63,6 +63,9 @@ class Question:
         policy = () if self.policies else (keys.PLANNER_POLICY.name,)
         check_applied(self.settings, also=(keys.PLANNER_INTERVAL.name, *policy))
         check_settings(validate(self.settings))
+        policies = self.policies or tuple(filter(None, [self.settings.get(keys.PLANNER_POLICY.name)]))
+        if policies:
+            check_read(self.settings, policies)
 
 
 @dataclass(frozen=True)

@@ -130,11 +130,16 @@ def test_a_key_order_ranks_jobs_as_the_plans_do(policy: Policy, data: st.DataObj
         snapshot = state.snapshot()
         plan, memory = policy.decide(snapshot, {}, now_ms, np.random.default_rng(3), memory)
         now = snapshot.jobs
-        order.update(
-            [view for key, view in now.items() if seen.get(key) is not view],
-            [key for key in seen if key not in now],
-            Moment(now_ms, snapshot.slots, lambda _: UNKNOWN, lambda job, now=now: now[job.job], now.values),
-        )
+        changed = [view for key, view in now.items() if seen.get(key) is not view]
+        gone = [key for key in seen if key not in now]
+        if order.by_slots and not gone and all(view.job in seen for view in changed):
+            for view in changed:
+                order.slots_changed(view, now_ms)
+        else:
+            moment = Moment(
+                now_ms, snapshot.slots, lambda _: UNKNOWN, lambda job, now=now: now[job.job], now.values
+            )
+            order.update(changed, gone, moment)
         seen = dict(now)
         places = {key: order.place(key) for key in now}
         values = {key: order.value(place, now_ms) for key, place in places.items()}

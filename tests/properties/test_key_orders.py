@@ -15,9 +15,11 @@ from spark_sched.policies import Policy, PolicySettings, available, create
 from spark_sched.policies.key_order import Moment, Place
 from spark_sched_lab.engine.lanes import Lanes
 from spark_sched_lab.engine.sorted_entries import Entry, SortedEntries
+from spark_sched_lab.engine.workload import SchedulingChange
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, MarkChange, StageSpec, simulate, uniform_nodes
 
 DEFAULTS = PolicySettings.from_config(validate({}))
+FIFO = create("fifo", DEFAULTS)
 KEYED = [name for name in available() if create(name, DEFAULTS).capabilities.key_order]
 
 
@@ -61,17 +63,31 @@ def options(policy: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.parametrize("pools", [False, True])
-@given(jobs=workloads(), seed=st.integers(0, 3))
+@given(jobs=workloads(), seed=st.integers(0, 3), change_ms=st.none() | st.integers(0, 9_000))
 def test_results_are_those_of_plans_of_all_jobs(
-    name: str, pools: bool, jobs: list[JobSpec], seed: int
+    name: str, pools: bool, jobs: list[JobSpec], seed: int, change_ms: int | None
 ) -> None:
+    """Also if an operator puts another policy in force: until its first plan the last ranks hold."""
     policy = create(name, PolicySettings.from_config(validate(options(name) if pools else {})))
     cluster = ClusterSpec(uniform_nodes(3, 1))
+    changes = () if change_ms is None else (SchedulingChange(change_ms, policy=FIFO, plan_every_ms=5_000),)
     kept, planned = (
-        simulate(cluster, jobs, each, predictor="oracle", seed=seed, until_ms=60_000)
+        simulate(
+            cluster, jobs, each, predictor="oracle", seed=seed, until_ms=60_000,
+            changes=changes,
+        )
         for each in (policy, Planned(policy))
-    )
+    )  # fmt: skip
     assert (kept.jobs, kept.tasks, kept.totals) == (planned.jobs, planned.tasks, planned.totals)
+
+
+def test_the_last_launches_count_in_the_ranks_that_another_policy_finds() -> None:
+    """Both jobs run on one of two slots, which the order need not be told while no slot is open."""
+    jobs = [JobSpec("a", 0, (StageSpec([1_000, 1_000]),)), JobSpec("b", 0, (StageSpec([3_000, 1_000]),))]
+    changes = (SchedulingChange(500, policy=FIFO, plan_every_ms=5_000),)
+    result = simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, create("fair", DEFAULTS), changes=changes)
+    ends = sorted(zip(result.jobs["job"], result.jobs["end_ms"], strict=True))
+    assert ends == [("a", 2_000), ("b", 3_000)]
 
 
 # ---- the cost of a change, as a number of operations ----
@@ -126,13 +142,19 @@ def test_a_policy_is_told_only_of_jobs_that_changed(name: str, monkeypatch: pyte
     policy = create(name, DEFAULTS)
     kind = type(policy.key_order(None))  # type: ignore[attr-defined]
     update = kind.update
+    slots_changed = kind.slots_changed
     place = Lanes.place
 
     def counted(self: Any, changed: Any, gone: Any, moment: Moment) -> Any:
         told.append(len(changed))
         return update(self, changed, gone, moment)
 
+    def counted_one(self: Any, job: Any, now_ms: int) -> Any:
+        told.append(1)
+        return slots_changed(self, job, now_ms)
+
     monkeypatch.setattr(kind, "update", counted)
+    monkeypatch.setattr(kind, "slots_changed", counted_one)
     monkeypatch.setattr(Lanes, "place", lambda self, job: (placed.append(job.key), place(self, job)))
 
     def waiting(count: int) -> Iterator[JobSpec]:

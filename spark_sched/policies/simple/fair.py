@@ -101,6 +101,9 @@ class FairPolicy(RankingPolicy):
 class _PoolOrder(KeyOrder):
     """Pools in FAIR order: a lane is a pool, and its jobs are in the order of their arrival."""
 
+    by_slots = True
+    timeless = True
+
     def __init__(self, policy: FairPolicy) -> None:
         self._policy = policy
         self._jobs: dict[str, tuple[Place, int]] = {}  # a job's place, and the slots that it uses
@@ -140,6 +143,18 @@ class _PoolOrder(KeyOrder):
             else:
                 del used[pool], self._orders[pool]
         return moved
+
+    def slots_changed(self, job: OrderedJob, now_ms: int) -> bool:
+        place, before = self._jobs[job.job]
+        slots = job.running_slots + job.held_slots
+        if slots == before:
+            return False
+        self._jobs[job.job] = place, slots
+        pool = place.lane
+        use = self._used[pool]
+        use[0] += slots - before
+        self._orders[pool] = self._policy.place_of(pool, use[0])
+        return True
 
     def place(self, job: str) -> Place:
         return self._jobs[job][0]

@@ -60,6 +60,7 @@ class _ServiceOrder(KeyOrder):
     """
 
     ages = True
+    by_slots = True
 
     def __init__(self, known: Service) -> None:
         self._known = known
@@ -85,6 +86,15 @@ class _ServiceOrder(KeyOrder):
             places[job.job] = Place(slots, (attained_ms - slots * now_ms, job.arrival))
         self._known = _FRESH
         return ()
+
+    def slots_changed(self, job: OrderedJob, now_ms: int) -> bool:
+        self._now_ms = now_ms
+        slots, known = job.running_slots, self._places[job.job]
+        if known.lane == slots:
+            return False
+        at_zero, arrival = known.key
+        self._places[job.job] = Place(slots, (at_zero + (known.lane - slots) * now_ms, arrival))
+        return True
 
     def place(self, job: str) -> Place:
         return self._places[job]

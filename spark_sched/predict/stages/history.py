@@ -11,6 +11,7 @@ import statistics
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeAlias
 
 from spark_sched.predict.forecast import UNKNOWN, Forecast
 from spark_sched.predict.recent import Recent
@@ -34,14 +35,47 @@ NAMES_KEPT = 10_000
 _UsersName = tuple[str | None, str]
 
 
+#: The stages of a run so far: index and tasks of each.
+_Shape: TypeAlias = tuple[tuple[int, int], ...]
+#: Shape and scale of the pooled task times, and their number.
+_Times: TypeAlias = tuple[float | None, float | None, int]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What follows from a name's runs and task times until either changes.
+
+    Attributes:
+        agreeing: the runs that agree with a run of this shape so far.
+        times: by stage name.
+        forecasts: of jobs of which no stage has ended, by shape, stage name and the runs of other names.
+    """
+
+    agreeing: dict[_Shape, list[EarlierRun]] = field(default_factory=dict)
+    times: dict[str | None, _Times] = field(default_factory=dict)
+    forecasts: dict[tuple[_Shape, str | None, int], Forecast] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Name:
     runs: deque[EarlierRun]
     times: dict[str, deque[DurationSummary]] = field(default_factory=dict)
+    known: _Known = field(default_factory=_Known)
+
+    def add(self, run: EarlierRun) -> None:
+        self.runs.append(run)
+        self.known = _Known()
+
+    def agreeing(self, shape: _Shape) -> list[EarlierRun]:
+        found = self.known.agreeing.get(shape)
+        if found is None:
+            found = self.known.agreeing[shape] = [run for run in self.runs if _agrees(shape, run)]
+        return found
 
     def pool(self, stage_name: str, durations: DurationSummary, kept: int) -> None:
         if durations.count == 0:
             return
+        self.known = _Known()
         if stage_name not in self.times and len(self.times) >= MAX_STAGES:
             del self.times[next(iter(self.times))]
         self.times.setdefault(stage_name, deque(maxlen=kept)).append(durations)
@@ -60,6 +94,7 @@ class _JobStages:
     )  # by key: whether Spark itself starts the stage that follows
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    shape: _Shape = ()  # of ``started``
 
     def begin(self, event: StageStarted) -> None:
         if not self.running and self.paused_ms is not None:
@@ -67,9 +102,10 @@ class _JobStages:
             self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
         self.paused_ms = None
         self.running[event.stage] = event.next_tasks is not None or event.next_at_most is not None
-        if event.index < MAX_STAGES:
+        if event.index < MAX_STAGES and event.index not in self.started:
             # A retry runs only the tasks whose results were lost: the first attempt has the width.
-            self.started.setdefault(event.index, event.tasks)
+            self.started[event.index] = event.tasks
+            self.shape = (*self.shape, (event.index, event.tasks))
 
     def end(self, event: StageEnded) -> None:
         followed = self.running.pop(event.stage, True)
@@ -97,6 +133,8 @@ class StageHistory:
         own_names: users choose names, so that a name counts for its user alone.
     """
 
+    observes_attempts = False
+
     def __init__(
         self,
         store: EarlierRunStore | None = None,
@@ -114,6 +152,7 @@ class StageHistory:
         self._names: Recent[_UsersName, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
         self._others: deque[EarlierRun] = deque(maxlen=OTHERS_KEPT)
+        self._runs_learned = 0
         # Stages of active jobs whose times are pooled: after a reset they are told again.
         self._pooled_stages: Recent[str, set[str]] = Recent(NAMES_KEPT)
 
@@ -151,14 +190,31 @@ class StageHistory:
         if active is None or known is None:
             begun = max((stage.index + 1 for stage in job.stages), default=0)
             return Forecast(other_runs=tuple(self._others), stages_begun=begun) if self._others else UNKNOWN
+        agreeing = known.agreeing(active.shape)
+        latest = agreeing[-1] if agreeing else None
+        stage_name = _stage_name(job, active, latest)
+        # Jobs of one name that have begun alike and of which no stage has ended have one forecast.
+        key = (active.shape, stage_name, 0 if agreeing else self._runs_learned)
+        made = None if active.ended else known.known.forecasts.get(key)
+        if made is None:
+            made = self._forecast(active, known, agreeing, stage_name)
+            if not active.ended:
+                known.known.forecasts[key] = made
+        return made
+
+    def _forecast(
+        self, active: _JobStages, known: _Name, agreeing: list[EarlierRun], stage_name: str | None
+    ) -> Forecast:
         so_far = tuple(
             (index, stage) for index, stage in islice(reversed(active.ended.items()), _SO_FAR) if stage
         )
         begun = max(active.started, default=-1) + 1
-        agreeing = [run for run in known.runs if _agrees(active, run)]
         latest = agreeing[-1] if agreeing else None
-        times = known.times.get(_stage_name(job, active, latest) or "", ())
-        alpha, t_m_ms, samples = self._pooled(list(times))
+        pooled = known.known.times.get(stage_name)
+        if pooled is None:
+            pooled = self._pooled(list(known.times.get(stage_name or "", ())))
+            known.known.times[stage_name] = pooled
+        alpha, t_m_ms, samples = pooled
         others = () if agreeing else tuple(self._others)
         if latest is None and samples == 0:
             return Forecast(other_runs=others, stages_begun=begun, so_far=so_far) if others else UNKNOWN
@@ -215,7 +271,8 @@ class StageHistory:
         if len(whole) == len(stages):
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
             self._others.append(run)
-            self._name(active.name).runs.append(run)
+            self._runs_learned += 1
+            self._name(active.name).add(run)
             if self._store is not None:
                 user, name = active.name
                 self._store.save(name, run, self._runs_kept, user)
@@ -231,7 +288,7 @@ class StageHistory:
         self._names[name] = known
         return known
 
-    def _pooled(self, times: list[DurationSummary]) -> tuple[float | None, float | None, int]:
+    def _pooled(self, times: list[DurationSummary]) -> _Times:
         """Shape and scale over several instances of one stage, each relative to its own shortest task."""
         count, sum_log_ratios, shortest = 0, 0.0, []
         for durations in times:
@@ -247,13 +304,10 @@ class StageHistory:
         return alpha, float(statistics.median(shortest)), count
 
 
-def _agrees(active: _JobStages, run: EarlierRun) -> bool:
-    """Whether a run had the same stages as this job so far. Of a job of many tasks only later indexes may be
+def _agrees(shape: _Shape, run: EarlierRun) -> bool:
+    """Whether a run had the same stages as a job so far. Of a job of many tasks only later indexes may be
     known after a reset, so only these are compared."""
-    return all(
-        index < len(run.stages) and run.stages[index].tasks == tasks
-        for index, tasks in active.started.items()
-    )
+    return all(index < len(run.stages) and run.stages[index].tasks == tasks for index, tasks in shape)
 
 
 def _usual_gap_ms(runs: list[EarlierRun]) -> int | None:
@@ -264,6 +318,8 @@ def _usual_gap_ms(runs: list[EarlierRun]) -> int | None:
 
 def _stage_name(job: JobView, active: _JobStages, latest: EarlierRun | None) -> str | None:
     """The name of the stage whose task times matter now: the newest active one, else the next."""
+    if len(job.stages) == 1:
+        return job.stages[0].name
     if job.stages:
         return max(job.stages, key=lambda stage: stage.index).name
     following = max(active.started, default=-1) + 1

@@ -31,11 +31,14 @@ _UNTIL_MS = 24 * 3_600_000
 
 
 class SimulatedRunner:
-    """Raises BadInputError for a workload whose durations are unknown before it runs."""
+    """Raises BadInputError before it runs: for a workload whose durations are unknown, and for a setting
+    that would do nothing."""
 
     def __init__(self, suite: Suite) -> None:
         for job in suite.workloads:
             simulated_stages(job, 0)
+        for arm in suite.arms:
+            arm.simulated_settings  # noqa: B018 - it checks them
         self._suite = suite
         self._cluster = ClusterSpec(uniform_nodes(suite.cluster.workers, suite.cluster.slots))
         self._workloads = {job.label: job for job in suite.workloads}
@@ -51,6 +54,7 @@ class SimulatedRunner:
             jobs,
             _STOCK[arm.scheduler] if arm.stock else arm.policy,
             settings=arm.simulated_settings,
+            plan_every_ms=arm.simulated_plan_every_ms,
             # The baseline's second run differs in random choices only: the slot of each task, and the order
             # of equal tasks.
             seed=seed + (key.setting == self._suite.null),

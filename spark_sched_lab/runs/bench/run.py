@@ -83,7 +83,8 @@ def _job(arm: Arm, planned: PlannedJob, after: bool) -> dict[str, Any]:
 
 
 def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
-    """The same on a virtual clock. Raises BadInputError for a workload whose durations are not known."""
+    """The same on a virtual clock. Raises BadInputError for a workload whose durations are not known, and for
+    a setting that would do nothing."""
     arm = found.scheduler
     nodes = uniform_nodes(found.cluster.workers, found.cluster.slots)
     settings = arm.simulated_settings | (_STOCK[arm.scheduler] if arm.stock else {})
@@ -109,6 +110,7 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
             [_chain([specs[n] for n in chain]) for chain in chains(follows)],
             arm.scheduler if arm.stock else arm.policy,
             settings=settings,
+            plan_every_ms=arm.simulated_plan_every_ms,
             seed=found.seed,
             keep_tasks=False,
         )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from spark_sched.config import BY_NAME, JOB_PREFIX, POLICY_PREFIX, PREFIX, keys, parse, validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import available, check_settings, kind_of
-from spark_sched_lab.engine.settings import applied
+from spark_sched_lab.engine.settings import applied, check_applied
 from spark_sched_lab.runs.simulate.fields import Fields
 
 DEFAULT_PRIORITY = 10
@@ -30,6 +30,8 @@ _RESERVED = (
     "spark.scheduler.mode",
     "spark.scheduler.allocation.file",
 )
+#: Settings that a simulated run has as arguments.
+_SIMULATED = (keys.PLANNER_POLICY.name, keys.PLANNER_INTERVAL.name)
 #: Keys of an arm and the settings with the same meaning.
 _SAME = {
     "isolation": (keys.RESERVATION_ISOLATION.name, keys.JOB_ISOLATION.name),
@@ -95,10 +97,24 @@ class Arm:
 
     @property
     def simulated_settings(self) -> dict[str, str]:
-        """What it sets in the simulator, where Spark's own modes are policies without holds and copies."""
+        """What it sets in the simulator, where Spark's own modes are policies without holds and copies.
+
+        Raises BadInputError for a property that would do nothing there.
+        """
+        properties = dict(self.properties)
+        try:
+            check_applied(properties, also=_SIMULATED, remedy="remove it, or run without --simulate")
+        except BadInputError as error:
+            raise BadInputError(f"arm {self.name!r}: {error}") from None
         if self.stock:
             return {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
-        return applied(dict(self.properties))
+        return applied(properties)
+
+    @property
+    def simulated_plan_every_ms(self) -> int:
+        """The time between its plans in the simulator; 0: whenever something changed."""
+        given = keys.PLANNER_INTERVAL.name in dict(self.properties)
+        return validate(dict(self.properties))[keys.PLANNER_INTERVAL] if given else 0
 
     @property
     def effect(self) -> tuple[object, ...]:

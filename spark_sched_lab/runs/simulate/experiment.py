@@ -19,7 +19,7 @@ from spark_sched.predict.build import PREDICTORS
 from spark_sched_lab.cluster.cluster import ClusterSpec, Locality, NodeSpec, Power
 from spark_sched_lab.engine.results import Result
 from spark_sched_lab.engine.run import simulate
-from spark_sched_lab.engine.settings import check_applied
+from spark_sched_lab.engine.settings import check_applied, check_read, policy_of
 from spark_sched_lab.engine.workload import JobSpec
 from spark_sched_lab.runs.simulate.fields import Fields, parse_toml, setting_text
 from spark_sched_lab.runs.simulate.workloads import Part, read_part
@@ -113,6 +113,10 @@ def read_experiment(path: Path) -> Experiment:
     parts = tuple(read_part(fields, path.parent) for fields in top.tables("workload"))
     shared = _settings(top, "settings")
     arms = tuple(_arm(fields, shared) for fields in top.tables("arm"))
+    try:
+        check_read(shared, {arm.policy for arm in arms})
+    except BadInputError as error:
+        raise BadInputError(f"{top.file}: {error}") from None
     experiment = Experiment(
         name=top.text("name", path.stem),
         cluster=cluster,
@@ -224,15 +228,29 @@ def _options(fields: Fields, policy: str) -> dict[str, str]:
     return found
 
 
+def _read_by(policy: str, shared: Mapping[str, str]) -> dict[str, str]:
+    """The settings that all arms share, without the options of other policies."""
+    return {
+        name: text
+        for name, text in shared.items()
+        if not name.startswith(POLICY_PREFIX) or policy_of(name) == policy
+    }
+
+
 def _arm(fields: Fields, shared: Mapping[str, str]) -> SimulatedArm:
     fields.need("policy", str, f"one of {', '.join(available())}")
     policy = fields.choice("policy", available(), "")
+    own = _settings(fields, "settings")
+    try:
+        check_read(own, (policy,))
+    except BadInputError as error:
+        raise BadInputError(f"{fields.file}: {fields.where}: {error}") from None
     arm = SimulatedArm(
         name=fields.text("name", policy),
         policy=policy,
         predictor=fields.choice("predictor", PREDICTORS, "none"),
         plan_every_ms=fields.time_ms("plan_every", 0),
-        settings={**shared, **_settings(fields, "settings"), **_options(fields, policy)},
+        settings={**_read_by(policy, shared), **own, **_options(fields, policy)},
     )
     fields.done()
     return arm

@@ -110,3 +110,8 @@ def test_marks_are_lowered_to_the_limits() -> None:
 def test_of_an_applications_properties_the_run_gets_those_that_it_applies() -> None:
     options = {"spark.sched.reservation.gap": "2s", "spark.sched.policy.fair.poolBy": "user"}
     assert applied({**options, "spark.sched.ui.hosts": "*", "spark.app.name": "a"}) == options
+
+
+def test_an_option_of_another_policy_is_refused_by_name() -> None:
+    with pytest.raises(BadInputError, match=r"spark\.sched\.policy\.fair\.poolBy is 'user' but does nothing"):
+        run({"spark.sched.policy.fair.poolBy": "user"})

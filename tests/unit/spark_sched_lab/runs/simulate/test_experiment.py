@@ -45,6 +45,8 @@ plan_every = "200ms"
 settings = { "spark.sched.reservation.isolation" = 0.9 }
 """
 
+FAIR_BY_USER = 'seeds = [1]\nsettings = { "spark.sched.policy.fair.poolBy" = "user" }'
+
 
 def write(folder: Path, text: str) -> Path:
     path = folder / "experiment.toml"
@@ -190,3 +192,22 @@ def test_a_missing_file_and_an_unknown_arm_are_named(tmp_path: Path) -> None:
     found = simulate(str(write(tmp_path, SMALL)), "--arm", "fifa")
     assert found.exit_code == 2
     assert "--arm is 'fifa' (did you mean 'fifo'?) but must be one of fifo, reservation" in found.stderr
+
+
+def test_an_option_that_no_arm_reads_is_refused_by_name(tmp_path: Path) -> None:
+    shared = SMALL.replace("seeds = [1, 2]", FAIR_BY_USER)
+    own = SMALL.replace(
+        '"spark.sched.reservation.isolation" = 0.9', '"spark.sched.policy.fair.poolBy" = "user"'
+    )
+    for text in (shared, own):
+        with pytest.raises(BadInputError, match=r"policy\.fair\.poolBy is 'user' but does nothing under "):
+            read_experiment(write(tmp_path, text))
+
+
+def test_an_option_that_all_arms_share_is_read_by_its_policy_alone(tmp_path: Path) -> None:
+    text = SMALL.replace("seeds = [1, 2]", FAIR_BY_USER)
+    arms = read_experiment(write(tmp_path, text + '[[arm]]\npolicy = "fair"\n')).arms
+    assert [dict(arm.settings) for arm in arms if arm.policy != "reservation"] == [
+        {},
+        {"spark.sched.policy.fair.poolBy": "user"},
+    ]
