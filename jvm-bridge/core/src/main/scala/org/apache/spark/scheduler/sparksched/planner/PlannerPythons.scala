@@ -7,8 +7,8 @@ import org.apache.spark.SparkConf
 import schedcore.settings.{PlannerSettings, Settings}
 
 /**
- * Which Python runs the planner: of some programs the first that is there and has it. Used by the planner's keeper; what a
- * program says is heard by another thread, before the program is over.
+ * Chooses the Python for the planner: the first of some programs that exists and has the planner. The planner's keeper uses it;
+ * another thread adds what a program prints, before the program ends.
  */
 private[sparksched] final class PlannerPythons(programs: Seq[String]) {
   import PlannerPythons._
@@ -47,14 +47,14 @@ private[sparksched] final class PlannerPythons(programs: Seq[String]) {
   /** Why the program has no planner, where that is certain. */
   def lack: Option[String] = if (found) None else absent.orElse(missingModule)
 
-  /** Passes over the program. @return whether there is another one */
+  /** Skips the program. @return whether there is another one */
   def next(): Boolean = {
     passedOver :+= s"$current: ${lack.getOrElse("no planner")}"
     candidates = candidates.tail
     candidates.nonEmpty
   }
 
-  /** Each that was passed over, and why. */
+  /** The programs that were skipped, each with the reason. */
   def reasons: String = passedOver.mkString("; ")
 }
 
