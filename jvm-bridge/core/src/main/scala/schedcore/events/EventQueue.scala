@@ -9,12 +9,12 @@ import scala.collection.mutable
  * The bounded queue of events from the scheduler to the planner.
  *
  * `offer` never blocks: it is called under the scheduler's lock. When the planner is away or too slow the queue
- * overflows, its content is dropped and counted, and the next poll starts from the whole state instead. Until the first
- * poll of a planner the queue has all that happened since the one before died, or the application began, jobs that are over by
- * now included: the planner learns from these, which the state at its poll would not have.
+ * overflows, its content is dropped and counted, and the next poll starts from the whole state instead. Until a planner's
+ * first poll the queue keeps all events since the previous planner died or the application began. They include jobs that have
+ * ended by then: the planner learns from these, and the state at its poll would not contain them.
  *
- * The state has no jobs that are over, and no stages that are. A new planner, and one whose queue overflowed, gets these from the
- * journal, jobs that are over until a planner has said that it stored them.
+ * The state contains no ended jobs or stages. A new planner, and one whose queue overflowed, gets these from the journal. The
+ * journal keeps an ended job until a planner confirms that it stored the job.
  *
  * @param withState runs its argument on the events that rebuild the present state, under the scheduler's lock, so
  *                  that no event slips in between
@@ -27,17 +27,17 @@ final class EventQueue(
   private val events = mutable.Queue.empty[Event]
   private var version = 0L
   private var resetDue = false
-  private var whole = true // no planner has taken or missed any of the events: they begin with nothing or a whole state
-  private var stateSize = 0 // of the events, the first ones that are that state
+  private var whole = true // the events begin with nothing or with a whole state, and no planner has taken or missed any of them
+  private var stateSize = 0 // how many of the first events are that state
   private var stopping = false
   private var dropped = 0L
-  private var unread = 0L // jobs whose end was dropped, or replaced by a state that does not have them
+  private var unread = 0L // jobs whose end was dropped, or replaced by a state without them
   private val journal = new JobJournal(EventQueue.JournalSizes * capacity)
-  private var givenUp = 0L // jobs whose lessons this planner has given up, and those before it
+  private var givenUp = 0L // jobs that this planner gave up to store; those before it: `givenUpBefore`
   private var givenUpBefore = 0L
   private var sent = 0L
   private var nudged = false
-  private var planner = 0L // numbers them: one that died may still wait in `poll`, and must take nothing from the next
+  private var planner = 0L // its number: a dead planner's call may still wait in `poll` and must take no event from the next planner
 
   def offer(happened: Event): Unit = lock.synchronized {
     version += 1
@@ -151,10 +151,10 @@ final class EventQueue(
 
   /** Jobs that are over and that no planner has stored yet. */
   def unstored: Long = lock.synchronized(journal.waiting)
-  /** Jobs that no planner has stored or will, or only without their stages. */
+  /** Jobs that no planner stored and none can store any more, or only without their stages. */
   def unlearned: Long = lock.synchronized(journal.unlearned + givenUpBefore + givenUp)
 
-  /** Jobs that ended and whose end no planner has taken as it happened. */
+  /** Ended jobs whose end no planner has received as an event of its own. */
   def endsMissed: Long = lock.synchronized(unread + waitingEnds)
 
   private def waitingEnds: Int = events.count(endsJob)

@@ -4,9 +4,9 @@ package events
 import scala.collection.mutable
 
 /**
- * Tells attempts that were launched and succeeded within one batch as columns, one event per stage and executor.
+ * Encodes attempts that were launched and succeeded within one batch as columns, in one event per stage and executor.
  *
- * Nobody can act on an attempt that is over before its launch is heard of; its duration is all that counts.
+ * Nobody can act on an attempt that ended before its launch was reported, so the planner needs only its duration.
  */
 object Folding {
   private final class Columns(first: Event.TaskEnded) {
@@ -25,7 +25,7 @@ object Folding {
     def event: Event = Event.ShortTasks(lastMs, first.job, first.stage, first.executor, tasks, indices, durationsMs)
   }
 
-  /** The same story with fewer events: an end moves back only past launches, short attempts' ends and slots. */
+  /** Equivalent events, but fewer: an end moves back only past launches, ends of short attempts, and slots. */
   def shortTasks(events: collection.Seq[Event]): Seq[Event] = {
     val launched = mutable.HashSet.empty[Long]
     val short = mutable.HashSet.empty[Long]

@@ -4,18 +4,18 @@ package events
 import scala.collection.mutable
 
 /**
- * What planners learn from: the stages and tasks of every job, from its start until a planner has stored what its end taught.
+ * The stages and tasks of every job, for planners to learn from. A job is kept from its start until a planner has stored it.
  *
- * A planner that hangs or dies takes with it what it had read and not stored, and the whole state has neither jobs that are over
- * nor the earlier stages of those that go on. So the next planner gets both from here, as events marked as past.
+ * A planner that hangs or dies loses what it had read and not stored. The whole state contains neither ended jobs nor the
+ * ended stages of active jobs. So the next planner gets both from here, as events marked as past.
  *
- * An attempt counts as a clean one of its task if it succeeded and the task had no copy and no other attempt: only its duration
- * tells how long a task of the stage takes.
+ * Only clean attempts show how long a task of the stage takes. An attempt is clean if it succeeded and its task had neither a
+ * copy nor another attempt.
  *
- * Not safe from several threads.
+ * Not thread-safe.
  *
- * @param mostEntries jobs, stages and tasks that are kept at most. Beyond it the jobs that ended first are dropped, then the stages of
- *                    the largest job: its runtime is learned, its stages are not.
+ * @param mostEntries the largest number of jobs, stages and tasks that are kept. Beyond it the journal drops the jobs that ended first,
+ *                    then the stages of the largest job, whose runtime can still be learned.
  */
 final class JobJournal(mostEntries: Int) {
   import JobJournal.Story
@@ -23,7 +23,7 @@ final class JobJournal(mostEntries: Int) {
   private val active = mutable.LinkedHashMap.empty[String, Story]
   private val over = mutable.Queue.empty[Story] // in the order of their ends
   private var entries = 0
-  // Jobs dropped for want of room that no planner has stored: how many, and the last one's number.
+  // The number of jobs dropped for lack of room before a planner stored them, and the number of the last one.
   private var dropped = 0L
   private var lastDropped = 0L
   private var lost = 0L
@@ -50,7 +50,7 @@ final class JobJournal(mostEntries: Int) {
     if (lastDropped <= upto) dropped = 0
   }
 
-  /** The planner so far will store nothing more. */
+  /** The present planner is gone and stores nothing more. */
   def plannerOver(): Unit = {
     lost += dropped
     dropped = 0
@@ -65,7 +65,7 @@ final class JobJournal(mostEntries: Int) {
   /** Jobs that no planner can learn any more, or only without their stages. */
   def unlearned: Long = lost
 
-  /** @param state the events that rebuild the present state @return these, with the jobs that are over and the stages that are */
+  /** @param state the events that rebuild the present state @return these, with the ended jobs and stages */
   def withEnded(state: Seq[Event]): Seq[Event] = {
     val now = state.collect { case s: Event.StageStarted => (s.job, s.stage) -> s }.toMap
     val inStories = mutable.HashSet.empty[(String, String)]
@@ -94,7 +94,7 @@ final class JobJournal(mostEntries: Int) {
       lastDropped = story.number
       true
     } else {
-      // With one entry a job, the rest is bounded by the number of active jobs.
+      // Jobs without stages have one entry each, so the number of active jobs bounds the rest.
       val largest = active.valuesIterator.filter(_.whole).maxByOption(_.entries)
       largest.foreach(story => entries -= story.dropStages())
       largest.isDefined
@@ -154,7 +154,7 @@ private object JobJournal {
     var end: Option[Event.JobEnded] = None
     /** Whether its stages are all here. */
     var whole = true
-    /** Whether it is counted as one that is not learned as a whole. */
+    /** Whether it is counted as a job that cannot be learned as a whole. */
     var counted = false
     private val stages = mutable.LinkedHashMap.empty[String, Stage]
     private val steps = mutable.ArrayBuffer.empty[(Stage, Boolean)] // a stage and whether it started, else it ended
@@ -182,7 +182,7 @@ private object JobJournal {
       running = math.max(0, running - 1)
       lastEndMs = Some(e.timeMs)
       succeeded ||= e.outcome == "success"
-      // All of its work was lost: it starts over.
+      // All of the job's work was lost: it begins again.
       if (running == 0 && !succeeded) begunMs = None
       stages.get(e.stage).fold(0)(_.ended(e))
     }
@@ -212,7 +212,7 @@ private object JobJournal {
     def activeIn(now: Map[(String, String), Event.StageStarted]): Iterable[(String, String)] =
       stages.keys.map((started.mark.key, _)).filter(now.contains)
 
-    /** A job that is not over, as the state has it, with what the state lacks. */
+    /** The state's events of an active job, with its ended stages, which the state lacks. */
     def withEnded(job: Event.JobStarted, now: Map[(String, String), Event.StageStarted]): Seq[Event] =
       job.copy(lastEndMs = lastEndMs) +: steps.iterator.flatMap { case (stage, starts) =>
         (now.get((stage.started.job, stage.started.stage)), stage.past) match {

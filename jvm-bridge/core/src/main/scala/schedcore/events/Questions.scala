@@ -8,7 +8,7 @@ import scala.collection.mutable
 /**
  * Users' questions to the planner, and its answers, as text that only the planner interprets.
  *
- * @param wake tells the planner's poll that somebody asks
+ * @param wake wakes the planner's poll, since a question waits
  */
 final class Questions(wake: () => Unit) {
   private val lock = new Object

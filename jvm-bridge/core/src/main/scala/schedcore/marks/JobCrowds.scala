@@ -6,11 +6,11 @@ import scala.collection.mutable
 import schedcore.settings.{MarkWarning, Settings}
 
 /**
- * How many jobs each user has at a time. Work beyond the most is one job of its user, so that a tenant who names each query
- * differently fills neither the driver's memory nor a page, a plan or the planner. Used under its owner's lock only.
+ * Limits the number of jobs that each user has at a time. A user's work beyond the limit is one job. So a tenant who names each
+ * query differently cannot fill the driver's memory, a page, a plan or the planner. Used under its owner's lock only.
  *
- * @param mostOfUser jobs of one user, besides the one that has the rest
- * @param most jobs of all users, whose names tenants may make up; the rest is one job of nobody
+ * @param mostOfUser limit of jobs of one user, without the job that collects the rest
+ * @param most limit of jobs of all users, since tenants may make up user names; the rest is one job without a user
  */
 final class JobCrowds(mostOfUser: Int, most: Int = Settings.MostJobs) {
   private val byUser = mutable.HashMap.empty[String, Int]
@@ -28,7 +28,7 @@ final class JobCrowds(mostOfUser: Int, most: Int = Settings.MostJobs) {
     all -= 1
   }
 
-  /** The mark of a job that is not known yet: its own, or that of the job that has the rest. It has its user. */
+  /** The mark of a new job: its own, or that of the job that collects the rest, with its user. */
   def admitted(mark: JobMark): JobMark = {
     val user = mark.user.getOrElse("")
     if (byUser.getOrElse(user, 0) >= mostOfUser)

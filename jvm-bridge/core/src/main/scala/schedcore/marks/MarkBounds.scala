@@ -3,7 +3,7 @@ package marks
 
 import java.util.concurrent.TimeUnit
 
-/** How long, how far ahead and how many: what a tenant's mark may say at most, so that no mark fills the driver, a page or a log. */
+/** Limits of the length, time and number of a tenant's marks, so that no mark fills the driver, a page or a log. */
 object MarkBounds {
   val MostYears = 10
   private val MostAheadMs: Long = TimeUnit.DAYS.toMillis(MostYears * 366L)

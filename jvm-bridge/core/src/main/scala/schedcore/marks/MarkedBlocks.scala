@@ -3,7 +3,7 @@ package marks
 
 import scala.collection.mutable
 
-/** The blocks that owners mark by an id and report as over: which are, and which ids any stage had. */
+/** Ended blocks: owners mark a block by an id and report its end. Remembers also which ids a stage has had. */
 final class MarkedBlocks {
   // A thread that a block started may still submit work under its mark.
   private val over = mutable.LinkedHashSet.empty[String]

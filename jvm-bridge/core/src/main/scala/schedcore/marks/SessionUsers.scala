@@ -3,7 +3,7 @@ package marks
 
 import scala.collection.mutable
 
-/** Whom servers know the users of SQL sessions and of job groups to be. Of a session the first evidence counts, for ever. */
+/** The users of SQL sessions and of job groups, as servers report them. A session keeps the first user that was reported. */
 final class SessionUsers {
   private val ofSessions = mutable.LinkedHashMap.empty[String, String]
   private val ofGroups = mutable.LinkedHashMap.empty[String, String]
@@ -15,14 +15,14 @@ final class SessionUsers {
 
   def ofGroup(group: String): Option[String] = synchronized(ofGroups.get(group))
 
-  /** A session's user. It is remembered as long as it is asked for. */
+  /** A session's user. Sessions that nobody has asked for for longest are forgotten first. */
   def of(session: String): Option[String] = synchronized {
     val user = ofSessions.remove(session)
     user.foreach(ofSessions(session) = _)
     user
   }
 
-  /** Evidence of whose a session is. @return whose it is */
+  /** A server reports a session's user. @return the session's user */
   def learned(session: String, user: String): String = synchronized {
     of(session).getOrElse {
       val bounded = PlainText.bounded(user)

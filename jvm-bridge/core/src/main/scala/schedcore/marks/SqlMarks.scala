@@ -3,7 +3,7 @@ package marks
 
 import scala.collection.mutable
 
-/** The jobs that SQL sessions have by `SET`, so that a session that drops its mark ends its job, and no other. */
+/** The jobs that SQL sessions marked by `SET`. A session that drops its mark ends its own job and no other one. */
 final class SqlMarks {
   private val jobs = mutable.LinkedHashMap.empty[String, Set[String]]
 
@@ -28,7 +28,7 @@ final class SqlMarks {
 }
 
 object SqlMarks {
-  /** Sessions that leave say nothing: those that ran nothing for longest are forgotten. */
+  /** Nobody reports the end of a session, so those that ran nothing for longest are forgotten. */
   val MostSessions = 1000
   /** Jobs of one session between two ends of its statements. */
   val MostJobs = 100

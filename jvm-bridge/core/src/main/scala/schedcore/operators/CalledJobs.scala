@@ -4,9 +4,10 @@ package operators
 import schedcore.marks.JobMark
 
 /**
- * Which jobs people mean by a word: that of this key; without one, those of this id; without one, those of this name.
+ * Finds the jobs that a person means by a word: the job with this key; if there is none, the jobs with this id; if there are
+ * none, the jobs with this name.
  *
- * Any tenant may give a job another job's key as its name, so a name is looked at last.
+ * Names come last because any tenant may give a job another job's key as its name.
  */
 object CalledJobs {
   def of[A](jobs: Iterable[A], by: String)(mark: A => JobMark): Seq[A] = {

@@ -23,7 +23,7 @@ final class Orders(mode: String = Modes.On) {
   /** Whether nothing of the job may start. */
   def isOnHold(job: String): Boolean = onHold.nonEmpty && onHold(job)
 
-  /** The job has this mark from now on. @return the event that tells of it */
+  /** The job has this mark from now on. @return the event about it */
   def changed(mark: JobMark, held: Boolean, by: String, nowMs: Long): Event = {
     if (held) onHold += mark.key else onHold -= mark.key
     Event.JobChanged(nowMs, mark.key, mark.priority, mark.isolation, mark.deadlineMs, held, by)
@@ -42,10 +42,10 @@ final class Orders(mode: String = Modes.On) {
 
   def switch(change: Event.SchedulingChanged): Unit = switched = Some(change)
 
-  /** Whether the application is in shadow mode: slots are held on paper only. */
+  /** Whether the application is in shadow mode: holds are only recorded. */
   def shadow: Boolean = switched.fold(mode)(_.mode) == Modes.Shadow
 
-  /** Whether jobs may hold slots, also on paper. */
+  /** Whether jobs may hold slots, or recorded ones in shadow mode. */
   def reserves: Boolean = switched.fold(mode != Modes.Off)(s => s.mode != Modes.Off && !s.reservationsPaused)
 
   /** What a later planner receives for all jobs. */

@@ -2,7 +2,7 @@ package schedcore
 package settings
 
 /**
- * What marks may ask for at most: whoever may run a query may mark it, too.
+ * Limits of what marks may ask for, since everybody who may run a query may also mark it.
  *
  * @param maxPriority marks above it are lowered to it
  * @param maxIsolation likewise
@@ -12,8 +12,8 @@ final case class Limits(
     maxPriority: Int = Int.MaxValue, maxIsolation: Double = 1.0, marks: Set[String] = MarkFields.All.toSet)
 
 /**
- * A mark that does not count as it was given.
+ * A warning about a mark that was ignored or lowered.
  *
- * @param limited it could be read and asked for too much
+ * @param limited the mark was valid, and was lowered to a limit
  */
 final case class MarkWarning(sentence: String, limited: Boolean)

@@ -4,9 +4,9 @@ package settings
 /** How far this project's scheduling goes. */
 object Modes {
   val On = "on"
-  /** All is planned and written down, and offers are Spark's own. */
+  /** Plans and holds are recorded and not enforced: Spark's own order applies. */
   val Shadow = "shadow"
-  /** Spark's own scheduling; nothing is held, not even on paper. */
+  /** Spark's own scheduling; holds are not even recorded. */
   val Off = "off"
   val All: Seq[String] = Seq(On, Shadow, Off)
 }

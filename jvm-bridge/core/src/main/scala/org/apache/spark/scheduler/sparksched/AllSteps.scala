@@ -8,8 +8,8 @@ import org.apache.spark.internal.Logging
 private[sparksched] object AllSteps extends Logging {
 
   /**
-   * Runs all of them. The thread may be interrupted: whoever stops an application may be a thread that a job server gave up.
-   * The first wait of a step would end the whole by an exception, and planner and executors would stay. The interrupt counts after them.
+   * Runs all of them. The calling thread may be interrupted, for example if a job server gave it up. Then the first step that waits
+   * would throw, and planner and executors would stay alive. So the interrupt is cleared, and set again after the last step.
    */
   def apply(steps: (() => Unit)*): Unit = {
     var interrupted = Thread.interrupted()

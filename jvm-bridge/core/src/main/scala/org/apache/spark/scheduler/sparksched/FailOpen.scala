@@ -5,7 +5,7 @@ import scala.util.control.ControlThrowable
 import org.apache.spark.internal.Logging
 
 /**
- * Keeps what this scheduler adds from harming what Spark does.
+ * Keeps faults of this scheduler from harming Spark.
  *
  * Spark swallows exceptions in `resourceOffers` and `statusUpdate` and skips what would have followed: cores that are
  * never returned, tasks that count as running and were never sent. In its DAG event loop one exception ends the

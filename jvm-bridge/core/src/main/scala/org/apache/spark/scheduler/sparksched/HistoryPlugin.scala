@@ -15,7 +15,7 @@ import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
 import schedcore.status.EventLogWriter
 
-/** Has Spark's history server show the tab "Scheduling" of applications whose event log tells of it. */
+/** Has Spark's history server show the tab "Scheduling" of applications whose event log has entries about it. */
 private[spark] final class HistoryPlugin extends AppHistoryServerPlugin with Logging {
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] = Seq(new HistoryListener(store))
 
@@ -87,7 +87,7 @@ private[sparksched] final class HistoryEntries(store: KVStore) {
 }
 
 private[sparksched] object HistoryEntries {
-  /** What an entry may tell of. */
+  /** The kinds of entries. */
   val Kinds: Set[String] = Set("job", "plan", "change", "status", "end")
   /** Entries of a kind. */
   val Most = 5000

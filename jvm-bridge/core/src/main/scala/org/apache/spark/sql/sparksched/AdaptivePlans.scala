@@ -12,8 +12,8 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Predicts the next steps of adaptive execution from a query's current plan.
  *
- * To be asked on a thread that nobody waits for: a plan that is not there yet is waited for, and whoever makes it may
- * wait for a Spark job. Nothing of a plan is kept.
+ * Call it on a thread that nobody waits for: it waits for plans that are not ready, and a plan may itself wait for a Spark job.
+ * It keeps no reference to a plan.
  */
 private[spark] object AdaptivePlans {
 
@@ -21,23 +21,23 @@ private[spark] object AdaptivePlans {
    * The stage that reads a shuffle.
    *
    * @param name the same for all shuffles that it reads, as long as the query runs
-   * @param tasks how many it is going to have; None while nothing tells
-   * @param ready all else that it reads has begun or ended
+   * @param tasks the number of its tasks; None while it is unknown
+   * @param ready whether all its other inputs have begun or ended
    * @param shuffles that it reads, as far as they have begun, and those that its broadcasts are made of
    * @param broadcasts that it reads and that have begun, by the tags of their Spark jobs
    */
   final case class Reader(name: String, tasks: Option[Int], ready: Boolean, shuffles: Seq[Int], broadcasts: Seq[String])
 
   /**
-   * Whether nothing is left of a query but its last stage; None where the plan does not tell. An adaptive plan calls itself
-   * final when its result is there: before that its result is a stage like others.
+   * Whether only the last stage of a query is left; None where the plan does not say. An adaptive plan calls itself final only
+   * when its result is ready: until then its result is a stage like any other.
    *
    * A subquery that only the result needs runs when the result is a stage already. Spark waits for all of them before it
    * submits the tasks of the result, so that these find every subquery's plan final.
    */
   def isFinal(execution: Long): Option[Boolean] = planOf(execution).flatMap { root =>
     val (subqueries, mains) = adaptive(root).partition(_.isSubquery)
-    if (mains.isEmpty) Option.when(hasOtherResults(root))(false) // the plan does not tell which result is computed now
+    if (mains.isEmpty) Option.when(hasOtherResults(root))(false) // the plan does not say which result is computed now
     else Some(
       mains.forall(a => a.isFinalPlan || SqlLine.isResult(a.executedPlan)) && subqueries.forall(_.isFinalPlan))
   }
@@ -45,7 +45,7 @@ private[spark] object AdaptivePlans {
   /** Whether subqueries, or samples of what is sorted, are computed before the result of a query that is not adaptive. */
   private def hasOtherResults(root: SparkPlan): Boolean = WholePlan.find(root) {
     case exchange: ShuffleExchangeLike => exchange.outputPartitioning match {
-      // Not the exchange's own number of partitions: to ask for that waits for the sample.
+      // Reading the exchange's own number of partitions would wait for the sample.
       case RangePartitioning(_, partitions) => partitions > 1
       case _ => false
     }
@@ -53,7 +53,7 @@ private[spark] object AdaptivePlans {
   }.isDefined
 
   /**
-   * The stage that reads a shuffle that is being written; None where the plan does not tell, or more than one does.
+   * The stage that reads a shuffle while it is being written; None where the plan does not say, or several stages read it.
    *
    * @param sizes bytes by partition that a shuffle will have, where enough of it is written
    */
@@ -66,7 +66,7 @@ private[spark] object AdaptivePlans {
       if shuffles.exists(idOf(_).contains(shuffle))
     } yield {
       val broadcasts = group.leaves.flatMap(broadcast)
-      // Before the tasks: shuffles begin while this looks, and whoever sees one here expects its sizes in the tasks.
+      // Read before the tasks are: shuffles begin meanwhile, and the tasks must consider every shuffle that is listed here.
       val begun = (shuffles ++ broadcasts.flatMap(b => shufflesAt(b.child))).flatMap(idOf)
       // Numbers of query stages grow: those that join a group later do not change its name.
       Reader(
@@ -83,7 +83,7 @@ private[spark] object AdaptivePlans {
   private def adaptive(root: SparkPlan): Seq[AdaptiveSparkPlanExec] =
     WholePlan.collectWithSubqueries(root) { case a: AdaptiveSparkPlanExec => a }.distinctBy(_.id)
 
-  /** What one stage is to run: the operators between exchanges. */
+  /** The operators of one stage: those between exchanges. */
   private final case class Group(operators: Seq[SparkPlan], leaves: Seq[SparkPlan])
 
   private def groups(root: SparkPlan): Seq[Group] = {
@@ -112,10 +112,10 @@ private[spark] object AdaptivePlans {
 
   private def tasksOf(
       group: Group, shuffles: Seq[ShuffleQueryStageExec], sizes: Int => Option[Array[Long]], conf: SQLConf): Option[Int] = {
-    // Not the shuffle's own number: to ask one that has not begun for that makes it begin, with its sample if it sorts.
+    // Reading the number from a shuffle that has not begun would start it, and its sample if it sorts.
     val partitions = shuffles.map(_.shuffle.outputPartitioning.numPartitions).distinct
     val known = group.leaves.forall(l => l.isInstanceOf[QueryStageExec] || l.isInstanceOf[Exchange])
-    // These have more or fewer tasks than what they read has partitions.
+    // These have another number of tasks than their input has partitions.
     val mixes = group.operators.exists {
       case _: UnionExec | _: CartesianProductExec | _: CoalesceExec => true
       case _ => false
@@ -198,7 +198,7 @@ private[spark] object AdaptivePlans {
   }
 }
 
-/** Goes through all of a plan, also what its stages run: Spark's own walk takes a stage for a leaf. */
+/** Visits all of a plan, also inside its stages, which Spark's own traversal treats as leaves. */
 private object WholePlan extends AdaptiveSparkPlanHelper {
   override protected def allChildren(plan: SparkPlan): Seq[SparkPlan] = plan match {
     // The part that had the subquery first may have left the plan since.

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
-/** How joins read partitions that are far larger than others: in parts, as Spark's rule `OptimizeSkewedJoin` divides them. */
+/** Divides partitions that are far larger than others into parts that a join reads, as Spark's rule `OptimizeSkewedJoin` does. */
 private object SkewedJoins {
 
   /**

@@ -15,17 +15,17 @@ import schedcore.marks.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd
 import SqlLine.Session
 
 /**
- * Which SQL session a Spark job comes from, what that session has `SET`, and whose it is.
+ * Finds the SQL session of a Spark job, the settings that the session has `SET`, and the session's user.
  *
- * Spark copies a session's settings into the local properties of its Spark jobs. So a local property whose value a session
- * may have `SET` is no evidence of anything. What `SET` cannot reach: the running executions and their sessions, the tag
- * with its session that Spark adds after the copy, and the servers' own records and events.
+ * Spark copies a session's settings into the local properties of its Spark jobs. So a local property
+ * proves nothing if a session may have `SET` its value. `SET` cannot change the running executions and their sessions, the tag
+ * with the session that Spark adds after the copy, or the servers' own records and events.
  */
 private[spark] final class SqlSessions(context: SparkContext, users: SessionUsers) {
   import SqlSessions._
 
   @volatile private var connect = false
-  // By SQL execution: who a server says it is for, where the session's settings did not say so.
+  // By SQL execution, the user that a server reports, unless the session's settings may have set it.
   private val evidence = mutable.LinkedHashMap.empty[Long, Evidence]
 
   /** Of a Spark job with these local properties. Called in the thread of Spark's DAG scheduler. */
@@ -34,7 +34,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     val tags = property(MarkSources.Tags).toList.flatMap(MarkSources.tagsOf).toSet
     val alive = SeenSessions.alive.filter(s => s.sparkContext eq context).toList
 
-    // 1. What no session whatever can have SET: other sessions' tags, and an execution that is not its own.
+    // 1. What no session can have SET: other sessions' tags, and an execution that is not its own.
     val setTags = alive.map(s => tagsSetIn(s)).filter(set => set.nonEmpty && set.subsetOf(tags)).flatten.toSet
     val named = MarkSources.sessionsOf(tags -- setTags)
     def ownerIn(key: String): Option[Session] = property(key).flatMap { claimed =>
@@ -47,7 +47,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     val ofOthers = named.flatMap(users.of).size > 1
     val session = if (ofOthers) None else owner.orElse(Some(named).filter(_.size == 1).flatMap(n => SeenSessions.get(n.head)))
 
-    // 2. Whose settings the properties may hold.
+    // 2. The sessions whose settings the properties may contain.
     val possible =
       if (session.isDefined) (session ++ executions.flatMap(_._2) ++ named.flatMap(SeenSessions.get)).toList.distinct
       else alive.filter(s => settingsOf(s).nonEmpty && mayHaveSet(s, property))
@@ -57,7 +57,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
       (possible.flatMap(settingsOf(_)) ++ unowned :+ (MarkSources.Tags -> setTags)).groupMapReduce(_._1)(_._2)(_ ++ _)
     val origin = Origin(certain.map(_.sessionUUID), settings, inherited = inherited(property))
 
-    // 3. Whose it is.
+    // 3. The user.
     val user = certain.map(_.sessionUUID).flatMap { id =>
       val sources = new MarkSources(property, origin)
       def said = sources.connectUser.orElse(sources.group.flatMap(users.ofGroup))

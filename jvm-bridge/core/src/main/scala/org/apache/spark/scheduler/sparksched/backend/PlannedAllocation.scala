@@ -12,15 +12,15 @@ import org.apache.spark.scheduler.ExecutorDecommissionInfo
 import org.apache.spark.util.ThreadUtils
 
 /**
- * Stands between Spark's dynamic allocation and the backend, whichever that is.
+ * Filters the requests of Spark's dynamic allocation to the backend, whichever backend that is.
  *
- * Spark wants executors for every task that waits. One that a plan lets wait although slots are idle would not run on
- * further executors either, so none are asked for it. What Spark wanted is remembered, and asked for as the plan goes on.
- * And Spark decommissions idle executors without asking whether they are busy: those with held slots stay.
+ * Spark requests executors for every waiting task. A task that waits because of the plan, although slots are idle, would not
+ * run on further executors either, so this class requests none for it. It remembers what Spark wanted, and requests it as the plan
+ * changes. Spark also decommissions idle executors without asking whether they are busy; this class keeps those with held slots.
  *
  * @param busy whether an executor has running tasks or held slots; takes the scheduler's lock
- * @param least how many executors Spark is to have at least
- * @param asking runs what waits for an answer of the cluster
+ * @param least the least number of executors
+ * @param asking runs requests that wait for the cluster's answer
  */
 private[sparksched] final class PlannedAllocation(
     backend: ExecutorAllocationClient, enforcing: () => Boolean, busy: String => Boolean, least: Int, asking: Executor)
@@ -120,7 +120,7 @@ private[sparksched] object PlannedAllocation extends Logging {
  * @param slots of all of them
  * @param idle slots where nothing runs and that nobody holds
  * @param startable slots that waiting tasks may take under the plan in force
- * @param deferred slots of the tasks that wait by the plan's word
+ * @param deferred slots of the tasks that wait because of the plan
  */
 private[sparksched] final case class SlotDemand(executors: Int, slots: Int, idle: Int, startable: Int, deferred: Int) {
 

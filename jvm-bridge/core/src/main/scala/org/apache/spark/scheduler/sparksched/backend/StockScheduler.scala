@@ -5,8 +5,8 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SchedulerBackend, TaskScheduler, TaskSchedulerImpl}
 
 /**
- * The scheduler that the inner master's own manager builds. It schedules nothing here, but it has what that manager adds
- * to Spark's scheduler: YARN's knows racks, and tells the ApplicationMaster that the context is there.
+ * The scheduler that the inner master's own manager builds. It schedules nothing here, but it has what the manager adds to
+ * Spark's scheduler: YARN's knows racks and notifies the ApplicationMaster when the context is ready.
  */
 private[sparksched] final class StockScheduler private (scheduler: TaskSchedulerImpl) {
   def getRacksForHosts(hosts: Seq[String]): Seq[Option[String]] = scheduler.getRacksForHosts(hosts)
@@ -39,7 +39,7 @@ private[sparksched] abstract class ManagedScheduler(
   /** The context makes Spark's after it has started this scheduler. */
   @volatile private[sparksched] var allocation = Option.empty[PlannedAllocation]
 
-  /** First the stock one's, before there are executors: in cluster mode YARN gives none until it was told. */
+  /** Runs the stock scheduler's hook first: in cluster mode YARN grants no executors before that notification. */
   override def postStartHook(): Unit = {
     stock.foreach(_.postStartHook(backend))
     super.postStartHook()

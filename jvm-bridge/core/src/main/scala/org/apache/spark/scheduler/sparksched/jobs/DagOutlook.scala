@@ -8,9 +8,9 @@ import scala.collection.mutable
 /**
  * What Spark's DAG says about the stages after one.
  *
- * @param nextTasks tasks of the stages that read this one's output; None where the DAG does not tell
+ * @param nextTasks tasks of the stages that read this one's output; None where the DAG does not say
  * @param next these stages, with the slots that their tasks take
- * @param finalOfSparkJob nothing of the same Spark job follows
+ * @param finalOfSparkJob whether it is the last stage of its Spark job
  * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it
  * @param written the shuffle that such a stage writes, and its partitions: as many tasks read it at most
  * @param killMs how long a killed attempt of this stage may keep its slots
@@ -73,8 +73,8 @@ private[sparksched] object DagOutlook {
   }
 
   /**
-   * The stages that will run on the output of this one, and the tasks that each of them will have: those whose output is there
-   * already do not run again, nor does what leads to them alone.
+   * The stages that will read this one's output, with their numbers of tasks. Stages whose output exists do not run again, nor do
+   * stages that only they need.
    */
   private def readersOf(stage: Stage, last: Stage): Seq[(Stage, Int)] = {
     val seen = mutable.HashSet.empty[Int]

@@ -8,8 +8,8 @@ import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent
 import org.apache.spark.util.Utils
 
 /**
- * Spark says only on the listener bus that a job, a SQL execution or a micro-batch is over. The bus drops events when it
- * is overrun, so nothing depends on these alone.
+ * Reads the ends of jobs, SQL executions and micro-batches, which Spark reports on the listener bus only. An overrun bus drops
+ * events, so nothing depends on these alone.
  */
 private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener with Logging {
   @volatile private var warned = false

@@ -7,7 +7,7 @@ import org.apache.spark.internal.Logging
 import schedcore.PlainText
 import schedcore.marks.JobMark
 
-/** Marks that do not count as given: counted for each job, each sentence logged once. Used under the scheduler's lock only. */
+/** Counts marks that were ignored or lowered, by job, and logs each sentence once. Used under the scheduler's lock only. */
 private[sparksched] final class MarkWarnings extends Logging {
   private var ofIgnored = 0L
   private var ofLimited = 0L

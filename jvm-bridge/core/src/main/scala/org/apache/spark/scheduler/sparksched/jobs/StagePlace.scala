@@ -7,13 +7,13 @@ import org.apache.spark.scheduler.sparksched.sql.MapOutput
  * A task set among the tenants' jobs.
  *
  * @param index place in its job
- * @param restartable its tasks may run again for our own ends, as copies or after evictions
- * @param runsOnce not even Spark's own speculation may run a task of it twice
+ * @param restartable whether this scheduler may run its tasks again, as copies or after evictions
+ * @param runsOnce whether no task may run twice, not even by Spark's own speculation
  * @param slotsPerTask slots that each of its tasks takes
  * @param executorProfile resource profile of the executors that it may use
  * @param output sizes of its output, if adaptive execution derives the next stage from them
  * @param hasDeadline its job has one
- * @param last its job ends with it, as far as the DAG tells
+ * @param last whether the job ends with it, by the DAG
  * @param onlyShuffles its input comes from shuffles alone
  */
 private[sparksched] final case class StagePlace(

@@ -15,9 +15,9 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** Open once a planner has stored all that it learned, after the last batch. */
   private[sparksched] val drained = new CountDownLatch(1)
 
-  /** Jobs that ended and whose end no planner has taken as it happened. */
+  /** Ended jobs whose end no planner has received as an event of its own. */
   private[sparksched] def endsMissed: Long = scheduler.records.events.endsMissed
-  /** Jobs that ended and of which no planner has stored what they teach. */
+  /** Ended jobs that no planner has stored. */
   private[sparksched] def endsUnstored: Long = scheduler.records.events.unstored + scheduler.records.events.unlearned
 
   /** Every `spark.sched.*` setting as one JSON object. A planner's first call, by which it introduces itself. */
@@ -34,19 +34,19 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** A planner refused its settings. @return whether the next one gets others */
   private[sparksched] def settingsRefused(): Boolean = scheduler.steering.policyRefused()
 
-  /** The planner is still making itself ready, which may take it longer than it may be silent for later. */
+  /** The planner still initialises, which may take longer than the stall timeout. */
   def alive(): Unit = heartbeat.beat()
 
-  /** None of the settings is refused. Making itself ready may take the planner longer. */
+  /** The planner accepts the settings. It may still initialise. */
   def settingsTaken(): Unit = {
     taken.complete(())
     heartbeat.beat()
   }
 
   /**
-   * What was learned from all events up to this one is stored: a later planner need not be told of the jobs that ended by then.
+   * The planner has stored what it learned from all events up to this one. Later planners do not need the jobs that ended by then.
    *
-   * @param abandoned jobs of which this planner could not store what they taught, since it began
+   * @param abandoned jobs that this planner could not store, since its start
    */
   def storedUpTo(version: Long, abandoned: Long): Unit = {
     scheduler.records.events.stored(version, abandoned)

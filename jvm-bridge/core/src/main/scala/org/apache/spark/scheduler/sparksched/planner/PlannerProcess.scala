@@ -22,14 +22,14 @@ import schedcore.status.PlannerFacts
  *
  * The planner is a py4j client of a gateway on the loopback interface. Address, port and secret reach it as the first
  * line of its standard input, so no process list, log or UI shows them. That pipe stays open: when the driver ends,
- * however it ends, the planner reads end-of-file and leaves. A planner that died or has not called for the stall timeout
- * is replaced, with a delay that doubles up to a maximum and starts over after a planner that worked.
+ * however it ends, the planner reads end-of-file and exits. A planner that died or has not called for the stall timeout
+ * is replaced after a delay. The delay doubles up to a maximum and is reset after a planner that worked.
  *
- * Pythons that are not there, or have no planner, are passed over. If none is left, the application runs on the rules of its
- * configuration, and this is said once.
+ * Python programs that do not exist or have no planner are skipped. If none is left, the rules of the configuration apply, and the
+ * driver logs this once.
  *
- * It is started in an empty folder of its own, for Python may import from where it is started, and a driver's working
- * directory may hold anything.
+ * The planner starts in an empty folder of its own, because Python may import modules from its working directory, and a driver's
+ * working directory may contain anything.
  */
 private[sparksched] final class PlannerProcess(
     settings: PlannerSettings, pythons: PlannerPythons, entry: PlannerEntry, application: String, onStart: () => Unit) extends Logging {
@@ -39,7 +39,7 @@ private[sparksched] final class PlannerProcess(
     new SecureRandom().nextBytes(bytes)
     HexFormat.of().formatHex(bytes)
   }
-  // Whose job ends the numbers of the events identify: an application may begin again under its name and id.
+  // Identifies this run of the application, since its name and id may come again: event numbers are unique within a run.
   private val session = UUID.randomUUID.toString
   private val loopback = InetAddress.getLoopbackAddress
   private var gateway: GatewayServer = _
@@ -57,7 +57,7 @@ private[sparksched] final class PlannerProcess(
   @volatile private var starts = 0L
   @volatile private var stalls = 0L
 
-  /** Once; starting it again changes nothing. */
+  /** Starts the planner. Further calls have no effect. */
   def start(): Unit = synchronized(if (keeper == null) {
     folders.create()
     gateway = new GatewayServer.GatewayServerBuilder(entry)
@@ -84,7 +84,7 @@ private[sparksched] final class PlannerProcess(
    * Lets the planner take in the last events and store what it learned, and does not start it again. One that died is
    * replaced for this, once and within the same time.
    *
-   * @param finish tells it with the last events that no others will come
+   * @param finish marks the last batch of events as the last one
    * @return whether it is ready to be ended: it has stored everything, or stores nothing
    */
   def drain(finish: () => Unit): Boolean = {
@@ -206,7 +206,7 @@ private[sparksched] final class PlannerProcess(
       .put("address", loopback.getHostAddress).put("port", gateway.getListeningPort).put("secret", secret)
       .put("app", application).put("session", session).put("folder", new File("").getAbsolutePath)
     relay = daemon("spark-sched-planner-log")(relayLog(started))
-    // One that ended at once, or is stopped while it starts, reads nothing: how it ended tells more.
+    // A planner that ended at once, or is stopped while it starts, reads nothing: its exit status says more than this error.
     try {
       started.getOutputStream.write((handshake.toString + "\n").getBytes(UTF_8))
       started.getOutputStream.flush()
@@ -236,7 +236,7 @@ private[sparksched] final class PlannerProcess(
         planner.destroyForcibly()
       }
     }
-    // It may still have the last line, which tells why a planner that was never heard of ended.
+    // The last line may still come: it says why a planner that never called ended.
     Option(relay).foreach(_.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000))
     val heard = entry.heartbeat.silentMs.isDefined
     pythons.ended(heard, planner.exitValue())

@@ -7,8 +7,8 @@ import org.apache.spark.SparkConf
 import schedcore.settings.{PlannerSettings, Settings}
 
 /**
- * Which Python runs the planner: of some programs the first that is there and has it, or has what the package in the jar needs.
- * Used by the planner's keeper; what a program says is heard by another thread, before the program is over.
+ * Chooses the Python for the planner: the first of some programs that exists and has the planner, or has what the package in the
+ * jar needs. The planner's keeper uses it; another thread adds what a program prints, before the program ends.
  *
  * @param packageInJar whether a program that has no package of its own can run the one in the jar
  */
@@ -53,7 +53,7 @@ private[sparksched] final class PlannerPythons(programs: Seq[String], packageInJ
   /** Why the program has no planner, where that is certain. */
   def lack: Option[String] = if (found) None else absent.orElse(missingModule)
 
-  /** Passes over the program, or has it run the package in the jar. @return whether there is one to run */
+  /** Skips the program, or has it run the package in the jar. @return whether there is one to run */
   def next(): Boolean =
     if (packageInJar && ownPackage && absent.isEmpty) {
       ownPackage = false
@@ -69,7 +69,7 @@ private[sparksched] final class PlannerPythons(programs: Seq[String], packageInJ
   def remedy: String = s"To have plans, install ${if (packageInJar) "what is missing" else "spark-sched"} for that Python, or set " +
     s"${Settings.PlannerPython.name} to one that has it"
 
-  /** Each that was passed over, and why. */
+  /** The programs that were skipped, each with the reason. */
   def reasons: String = passedOver.mkString("; ")
 }
 

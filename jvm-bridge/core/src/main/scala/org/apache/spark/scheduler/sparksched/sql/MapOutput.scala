@@ -5,12 +5,12 @@ import org.apache.spark.scheduler.MapStatus
 import scala.collection.mutable
 
 /**
- * How much the tasks of a stage have written for each partition of its shuffle, of which adaptive execution decides who
- * reads how much. Safe from any thread.
+ * The bytes that a stage's tasks have written for each partition of its shuffle. Adaptive execution assigns partitions to
+ * reading tasks by these sizes. Thread-safe.
  *
  * @param stage key of the stage
  * @param execution the SQL execution that it is part of
- * @param slotsPerTask slots that each task takes: those that read the shuffle are of the same resource profile
+ * @param slotsPerTask slots that each task takes; the tasks that read the shuffle have the same resource profile
  */
 private[sparksched] final class MapOutput(
     val stage: String, val execution: Long, val shuffle: Int, tasks: Int, partitions: Int, val slotsPerTask: Int) {
@@ -31,7 +31,7 @@ private[sparksched] final class MapOutput(
     }
   }
 
-  /** Bytes by partition that all tasks will have written, if those to come are like the others; None of a minority. */
+  /** Bytes by partition when all tasks have ended, scaled up from those that have; None until more than half have ended. */
   def expected: Option[Array[Long]] = synchronized {
     Option.when(isKnown)(bytes.map(b => math.round(b.toDouble * tasks / count)))
   }

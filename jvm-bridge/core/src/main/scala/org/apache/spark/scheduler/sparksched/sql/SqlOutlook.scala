@@ -20,14 +20,14 @@ import org.apache.spark.util.ThreadUtils
  * A thread of its own reads the plans, because a plan may not be ready yet, and neither Spark's event loop nor the
  * scheduler's lock may wait for it. So answers come late. An answer about a stage that has ended is ignored.
  *
- * @param next called with what follows a stage: its name, the slots that it needs where that is known, whether all else that it
- *   reads has begun or ended, and all stages whose outputs it reads
+ * @param next called with a stage, and with the stage that follows: its name, the slots that it needs if they are known, whether all
+ *   its other inputs have begun or ended, and all stages whose outputs it reads
  * @param last called with whether a query ends with a stage
  */
 private[sparksched] final class SqlOutlook(
     next: (String, String, Option[Int], Boolean, Seq[String]) => Unit, last: (String, Boolean) => Unit) extends Logging {
   private val outputs = new ConcurrentHashMap[Int, MapOutput]
-  // Stages by the shuffles that they wrote: what reads one may read another that ended before. The latest are known.
+  // The latest stages by the shuffles that they wrote: a stage may read several shuffles, of which some ended earlier.
   private val writers = mutable.LinkedHashMap.empty[Int, String]
   // Stages that give what is broadcast, by the tags of their Spark jobs.
   private val results = mutable.LinkedHashMap.empty[String, String]
@@ -63,7 +63,7 @@ private[sparksched] final class SqlOutlook(
    * @param lastByDefault the answer for a stage whose plan does not say whether the query ends with it
    */
   def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean, lastByDefault: Boolean): Unit = {
-    // Until the plan is read: holding a slot in vain costs less than releasing one that is needed.
+    // Until the plan is read: an unneeded hold costs less than the release of a slot that is needed.
     if (ends && lastByDefault) last(stage, false)
     val read = inBackground {
       if (ends) last(stage, AdaptivePlans.isFinal(execution).getOrElse(lastByDefault))
@@ -84,13 +84,13 @@ private[sparksched] final class SqlOutlook(
     if (stages.size > SqlOutlook.MostStages) stages -= stages.head._1
   }
 
-  /** Whether it will be read: not after `stop`, nor where too much waits already for a plan that is waited for. */
+  /** Whether it will be read: not after `stop`, and not if too many reads wait for a plan that is not ready. */
   private def inBackground(read: => Unit): Boolean =
     try {
       reading.execute(() =>
         try read
         catch {
-          // Without an answer a stage is treated as one of which nothing is known.
+          // Without an answer the next stage is unknown.
           case thrown @ (NonFatal(_) | _: LinkageError) => logDebug("spark_sched cannot read a query's plan", thrown)
         })
       true
@@ -111,6 +111,6 @@ private[sparksched] object SqlOutlook {
   /** Far more than the shuffles, and the broadcasts, of queries that run at once. */
   private val MostStages = 10000
 
-  /** What a plan that is waited for keeps from being read: far more than task ends within a few seconds. */
+  /** Reads that wait while a plan is not ready: far more than tasks end within a few seconds. */
   private[sparksched] val MostWaiting = 10000
 }

@@ -8,8 +8,8 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.JavaUtils
 
 /**
- * Queries that wait for slots while a time limit of Spark's own runs, which does not know why they wait: once half of the limit is
- * over, the job's story and the log say so, once for each query. Used under the scheduler's lock only.
+ * Warns of queries that wait for slots while one of Spark's own time limits runs. When half of the limit has passed, the job's story
+ * and the log say so, once for each query. Used under the scheduler's lock only.
  *
  * These limits count waiting time: that of a broadcast, unless the query is adaptive, and that of a Thrift server's statement. A limit
  * that a JDBC client sets for one statement is not seen in the driver.
