@@ -91,6 +91,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitSch
     return UnitScheduling(config, log)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spares each process of a run of slow tests the import of files that have none."""
+    only_slow = config.option.markexpr == "slow" and collection_path.suffix == ".py"
+    return True if only_slow and "mark.slow" not in collection_path.read_text(encoding="utf-8") else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In the order in which the processes are to take them."""
