@@ -14,6 +14,7 @@ LONGEST_FIRST = (
     "integration/test_tpch.py",
     "integration/test_demo.py",
     "integration/test_lines.py",
+    "integration/test_packages.py",
     "integration/test_lifecycles.py",
     "integration/test_memory.py",
     "integration/test_equivalence.py::test_example",

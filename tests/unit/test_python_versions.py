@@ -11,6 +11,7 @@ import check_install
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from spark_sched import isolated
 from spark_sched.cli import doctor
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,7 @@ def test_tools_check_for_the_oldest_python() -> None:
     assert PYPROJECT["tool"]["ruff"]["target-version"] == f"py{OLDEST[0]}{OLDEST[1]}"
     assert PYPROJECT["tool"]["mypy"]["python_version"] == TEXT
     assert doctor._MIN_PYTHON == OLDEST
+    assert isolated.OLDEST == OLDEST
     assert [each for each in PYPROJECT["project"]["dependencies"] if "python_version" in each] == []
 
 
