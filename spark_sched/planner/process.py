@@ -32,6 +32,7 @@ from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver, DriverLostError, Py4jDriver
 from spark_sched.policies import PolicySettings, check_settings, create
 from spark_sched.policies.budget import Budget
+from spark_sched.policies.registry import for_use
 from spark_sched.predict import Forecast
 from spark_sched.predict.build import build_live
 from spark_sched.state import Snapshot
@@ -86,6 +87,8 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
         asked = admission.Asked.from_text(text)
         return admission.answer(policy, runtimes, outlook, snapshot, forecasts, now_ms, memory, asked)
 
+    # Last: other packages' policies are looked for.
+    driver.policies_known(for_use())
     events_path = settings[keys.EVENTS_PATH]
     return PlannerLoop(
         driver,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
@@ -30,6 +32,10 @@ class Driver(Protocol):
 
     def settings_taken(self) -> None:
         """Report that all settings are valid: the driver may continue its start."""
+        ...
+
+    def policies_known(self, names: Sequence[str]) -> None:
+        """The policies that people may choose from."""
         ...
 
     def stored_up_to(self, version: int, abandoned: int) -> None:
@@ -75,6 +81,9 @@ class Py4jDriver:
 
     def settings_taken(self) -> None:
         self._call("settingsTaken")
+
+    def policies_known(self, names: Sequence[str]) -> None:
+        self._call("policiesKnown", json.dumps(list(names)))
 
     def stored_up_to(self, version: int, abandoned: int) -> None:
         self._call("storedUpTo", version, abandoned)

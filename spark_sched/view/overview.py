@@ -63,7 +63,7 @@ ORDERS: dict[str, _Key] = {
     ),
     "arrival": lambda job, now_ms: (job.order.arrival,),
     "priority": lambda job, now_ms: (-job.marks.priority, job.order.arrival),
-    "name": lambda job, now_ms: (job.name, job.order.arrival),
+    "name": lambda job, now_ms: (job.shown_name, job.order.arrival),
     "slots": lambda job, now_ms: (-job.slots.running - job.slots.held, job.order.arrival),
     "wait": lambda job, now_ms: (-waited_ms(job, now_ms), job.order.arrival),
     "deadline": lambda job, now_ms: (
@@ -89,7 +89,9 @@ def summary_line(status: Status) -> str:
     parts = [f"{sum(job.slots.running > 0 for job in jobs)} jobs run", f"{len(waiting)} wait"]
     longest = max(waiting, key=lambda job: waited_ms(job, now_ms), default=None)
     if longest is not None and waited_ms(longest, now_ms) > 0:
-        parts[1] += f", the longest for {text.seconds(waited_ms(longest, now_ms))} ({short(longest.name)})"
+        parts[1] += (
+            f", the longest for {text.seconds(waited_ms(longest, now_ms))} ({short(longest.shown_name)})"
+        )
     at_risk = sum(is_at_risk(job, now_ms) for job in jobs)
     if any(job.marks.deadline_ms is not None for job in jobs):
         parts.append(f"{at_risk} deadlines at risk")
@@ -97,7 +99,9 @@ def summary_line(status: Status) -> str:
 
 
 def _why(job: JobStatus, now_ms: int) -> str:
-    """The reason, after what the state's word leaves out."""
+    """One sentence; an older driver has the plan's reason alone, after what the state's word leaves out."""
+    if job.notes.why:
+        return short(text.why_text(job))
     more = job.state_text if job.state_text not in (_state(job, now_ms), "") else ""
     return short("; ".join(filter(None, (more, job.reason))))
 
@@ -127,7 +131,7 @@ def _wait(job: JobStatus, now_ms: int) -> str:
 
 
 COLUMNS = (
-    Column("job", lambda job, now_ms: short(job.name), 0, *_NAME),
+    Column("job", lambda job, now_ms: short(job.shown_name), 0, *_NAME),
     Column("user", lambda job, now_ms: short(job.marks.user or ""), 9, 6, 12),
     Column("prio", lambda job, now_ms: str(job.marks.priority), 4, 4, 11, right=True),
     Column("state", _state, 1, 9, 9),

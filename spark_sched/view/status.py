@@ -155,11 +155,11 @@ class SlotTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassStatus:
-    """Sums over the jobs of one class.
+class GroupStatus:
+    """Sums over the jobs of one class or of one user.
 
     Attributes:
-        job_class: ``none`` for jobs without one, ``other`` for all classes after the first 32.
+        name: the class or the user; ``none`` for jobs without one, ``other`` for all after the first 32.
         jobs, waiting_jobs, jobs_at_risk: jobs that have not ended; those of them that have work and no slots;
             those that are past their deadline or more likely to miss than to meet it.
         jobs_ended, deadlines_met, deadlines_missed: since the application's start. Only jobs that succeeded
@@ -169,7 +169,7 @@ class ClassStatus:
         slot_ms: of all jobs, ended or not.
     """
 
-    job_class: str
+    name: str
     jobs: int
     waiting_jobs: int
     jobs_at_risk: int
@@ -252,6 +252,21 @@ class JobOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class JobNotes:
+    """What people read of a job.
+
+    Attributes:
+        why: what it waits for or has, in one sentence; empty if the driver is older.
+        title: what unnamed work does, such as its SQL; None: its name says it.
+        warnings: sentences about its marks that do not count as given.
+    """
+
+    why: str = ""
+    title: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JobStatus:
     """One job. Times are in milliseconds since 1970 on the driver's clock.
 
@@ -269,6 +284,7 @@ class JobStatus:
             ``idle`` or ``ended``.
         state_text: the same in words, with the time or the jobs that it depends on.
         reason: the plan's, in one sentence.
+        notes: sentences for people; in the status document they are the job's own fields.
         stages: the active ones.
         slots: now.
         forecast: of its end; None: nothing is known.
@@ -292,6 +308,12 @@ class JobStatus:
     slot_ms: SlotTimes
     story: tuple[StoryEntry, ...] = ()
     after_jobs: int | None = None
+    notes: JobNotes = JobNotes()
+
+    @property
+    def shown_name(self) -> str:
+        """The name that people see."""
+        return self.notes.title or self.name
 
     @property
     def tasks(self) -> int:
@@ -326,7 +348,7 @@ class Status:
         jobs: those that are not over, in the order of their arrival.
         executors: in the order of their first offers; none where the driver is older than this field.
         counters: whole numbers since the application's start, by name; likewise.
-        classes: sums over the jobs of each class; likewise.
+        classes, users: sums over the jobs of each class, and of each user; likewise.
     """
 
     now_ms: int
@@ -337,7 +359,8 @@ class Status:
     jobs: tuple[JobStatus, ...]
     executors: tuple[ExecutorStatus, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
-    classes: tuple[ClassStatus, ...] = ()
+    classes: tuple[GroupStatus, ...] = ()
+    users: tuple[GroupStatus, ...] = ()
     reservations_paused: bool = False
     mode: str = "on"
 
@@ -361,7 +384,8 @@ class Status:
                 jobs=tuple(map(_job, document["jobs"])),
                 executors=tuple(map(_executor, document.get("executors", ()))),
                 counters=dict(document.get("counters", {})),
-                classes=tuple(map(_class, document.get("classes", ()))),
+                classes=tuple(_group(each, "class") for each in document.get("classes", ())),
+                users=tuple(_group(each, "user") for each in document.get("users", ())),
                 reservations_paused=document.get("reservations_paused", False),
                 mode=document.get("mode", "on"),
             )
@@ -413,11 +437,11 @@ def _executor(given: Mapping[str, Any]) -> ExecutorStatus:
     return _read(ExecutorStatus, given, held=tuple(_read(HeldFor, each) for each in given["held"]))
 
 
-def _class(given: Mapping[str, Any]) -> ClassStatus:
+def _group(given: Mapping[str, Any], kind: str) -> GroupStatus:
     return _read(
-        ClassStatus,
+        GroupStatus,
         given,
-        job_class=given["class"],
+        name=given[kind],
         slots=_read(JobSlots, given["slots"]),
         slot_ms=_read(SlotTimes, given["slot_ms"]),
     )
@@ -436,4 +460,5 @@ def _job(given: Mapping[str, Any]) -> JobStatus:
         forecast=None if forecast is None else _read(EndForecast, forecast),
         slot_ms=_read(SlotTimes, given["slot_ms"]),
         story=tuple(_read(StoryEntry, each) for each in given.get("story", ())),
+        notes=_read(JobNotes, given, warnings=tuple(given.get("warnings", ()))),
     )

@@ -11,7 +11,7 @@ from spark_sched.view.rendering import as_text
 from spark_sched.view.status import JobStatus, Status
 
 #: The columns of a table of jobs.
-COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "reason")
+COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "why")
 
 
 #: Rows of a table for people: the whole document has all jobs.
@@ -130,10 +130,15 @@ def deadline_text(job: JobStatus, now_ms: int) -> str:
     return when if probability is None else f"{when}, met with {probability:.0%}"
 
 
+def why_text(job: JobStatus) -> str:
+    """What the job waits for or has, and which of its marks do not count."""
+    return "; ".join((job.notes.why or job.reason, *(f"mark: {each}" for each in job.notes.warnings)))
+
+
 def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
     """The job's cells under `COLUMNS`."""
     cells = (
-        short(job.name),
+        short(job.shown_name),
         str(job.marks.priority),
         job.state_text,
         f"{job.tasks_done}/{job.tasks}" if job.tasks else "",
@@ -142,7 +147,7 @@ def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
         str(job.slots.waiting),
         end_text(job, now_ms),
         deadline_text(job, now_ms),
-        short(job.reason),
+        short(why_text(job)),
     )
     return tuple(map(plain, cells))
 
@@ -190,12 +195,14 @@ def _lines(job: JobStatus) -> list[str]:
     if used.would_have_held_idle:
         lost += f"; {seconds(used.would_have_held_idle)} would have been held idle"
     lines = [
-        f"{job.name} ({job.job}): {job.state_text}",
+        f"{job.shown_name} ({job.job}): {job.state_text}",
         f"  submitted {clock(job.times.submitted_ms)}, priority {job.marks.priority}, {owner}",
         *_prospects(job),
         f"  slots: {now}, {slots.waiting} waited for",
         f"  slot time: {so_far}, {lost}",
-        f"  reason: {job.reason}",
+        *([f"  why: {job.notes.why}"] if job.notes.why else []),
+        *([f"  plan: {job.reason}"] if job.outcome is None else []),
+        *(f"  mark: {each}" for each in job.notes.warnings),
     ]
     return [*lines, *(f"  {clock(entry.at_ms)}  {entry.text}" for entry in job.story)]
 

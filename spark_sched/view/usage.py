@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_sched.view.status import JobStatus, SlotTimes, Status
+from spark_sched.view.status import GroupStatus, JobStatus, SlotTimes, Status
 
 #: Kinds as ``spark-sched usage`` names them, with the document's names. ``run`` has what failed or was
 #: cancelled, too, and ``copies`` all that copies ran, whether they won or lost.
@@ -23,8 +23,8 @@ _OF: Mapping[str, Callable[[JobStatus, str], str]] = {
 }
 #: The groups by which a live application's slot time can be divided.
 LIVE_GROUPS = tuple(_OF)
-#: The document's word for jobs without a class.
-_NO_CLASS = "none"
+#: The document's word for jobs without a class, or without a user.
+_NONE = "none"
 
 
 @dataclass(slots=True)
@@ -70,19 +70,28 @@ class LiveUsage:
         return sum(row.slot_ms[kind] for row in (*self.rows, *([self.ended] if self.ended else [])))
 
 
+def _sums(status: Status, by: Sequence[str]) -> tuple[GroupStatus, ...]:
+    """The document's own sums of these groups; an older driver has none of users."""
+    if len(by) != 1:
+        return ()
+    return {"class": status.classes, "user": status.users}.get(by[0], ())
+
+
 def live_usage(status: Status, by: Sequence[str]) -> LiveUsage:
     """Divide the slot time by groups out of `LIVE_GROUPS`, the greatest first.
 
-    The document has sums of each class, of jobs that are over, too; by user and name it has only the jobs
-    that are not over. Who has no user is the application's.
+    The document has sums of each class and of each user, of jobs that are over, too; by name, and by several
+    groups at once, it has only the jobs that are not over. Who has no user is the application's.
     """
     rows: dict[tuple[str, ...], LiveRow] = {}
     ended = LiveRow(())
     for each in status.classes:
         ended.add(each.jobs + each.jobs_ended, each.slot_ms)
-    if tuple(by) == ("class",) and status.classes:
-        for each in status.classes:
-            group: tuple[str, ...] = ("" if each.job_class == _NO_CLASS else each.job_class,)
+    sums = _sums(status, by)
+    if sums:
+        for each in sums:
+            none = status.application.user if tuple(by) == ("user",) else ""
+            group: tuple[str, ...] = (none if each.name == _NONE else each.name,)
             rows.setdefault(group, LiveRow(group)).add(each.jobs + each.jobs_ended, each.slot_ms)
         ended = LiveRow(())
     else:

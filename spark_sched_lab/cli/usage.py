@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
 _GROUPS: tuple[GroupBy, ...] = (*_OWNERS, "stage", "executor")
 _EVICTIONS_SHOWN = 10
+_HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}(?:/|$)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
 
 
@@ -81,8 +82,9 @@ def command(
     only for how long slots were held for each job. The rows and the idle time add up to the slot time that
     the executors offered.
 
-    A URL such as http://localhost:4040 is the UI of a live application with spark_sched. There the rows by
-    class include all jobs, and the rows by user and name only jobs that have not ended.
+    A URL such as http://localhost:4040, or localhost:4040, is the UI of a live application with spark_sched.
+    There the rows by class and by user include all jobs, and the rows by name, or by several groups, only
+    jobs that have not ended.
     docs/how-to/charge-slot-time.md explains the columns.
 
     \b
@@ -90,7 +92,7 @@ def command(
       spark-sched usage events.jsonl
       spark-sched usage events.jsonl --by user,class --rate 0.04EUR
       spark-sched usage event-logs/ --by user --out usage.csv --json
-      spark-sched usage http://localhost:4040 --by class
+      spark-sched usage localhost:4040 --by user
       spark-sched usage events.jsonl --energy conf/energy/thesis.toml --by name,stage
     """
     by = groups_of(by_text, _GROUPS)
@@ -99,7 +101,7 @@ def command(
         raise BadInputError(f"--out is {str(out)!r} but must end with .csv or .parquet")
     if measured and profile_path is None:
         raise BadInputError("--measured needs --energy PROFILE.toml, which divides the energy among the rows")
-    if any("://" in source for source in sources):
+    if any(map(_is_address, sources)):
         _live(sources, by, price, currency, profile_path, out, as_json)
         return
     logs = [Path(source) for source in sources]
@@ -141,6 +143,14 @@ def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for each in counts:
         total.update(each)
     return dict(sorted(total.items()))
+
+
+def _is_address(source: str) -> bool:
+    """Whether it names an application's UI as `spark-sched top` takes it: a URL, or a host with a port.
+
+    A file of that name is a log.
+    """
+    return "://" in source or (_HOST_AND_PORT.match(source) is not None and not Path(source).exists())
 
 
 def _live(

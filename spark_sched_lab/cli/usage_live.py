@@ -65,8 +65,8 @@ def print_live(document: dict[str, Any]) -> None:
     console.print(slot_table(document, LIVE_KINDS, used))
     if ended is not None:
         console.print(
-            "note: a live application divides the slot time of ended jobs by class alone (--by class): its "
-            "event log divides all"
+            "note: a live application divides the slot time of ended jobs by class or by user alone (--by "
+            "class, --by user): its event log divides all"
         )
     console.print(
         "note: run includes what failed or was cancelled, and idle slots are not added up: the event log "

@@ -146,13 +146,16 @@ def by_buttons(spark: SparkSession, url: str) -> Result:
         page.open(f"{url}/scheduling/")
         text = str(page.run("document.body.innerText"))
         found: Result = {"text": text, "columns": page.run(_COLUMNS)}
+        questions: dict[str, str | None] = {}
+        found["questions"] = questions
         for action in ("hold", "resume", "pause", "unpause"):
-            found[action] = click(page, action)
+            found[action] = click(page, action, questions=questions)
         for mode in ("shadow", "on"):
-            found[mode] = click(page, "mode", f'{{"name":"{mode}"}}')
+            found[mode] = click(page, "mode", f'{{"name":"{mode}"}}', questions=questions, as_=mode)
         found["mode"] = spark_sched.status(spark).mode
-        type_in(page, "name", "fare")
-        found["policy"] = click(page, "policy")
+        found["policies"] = page.run(_POLICIES)
+        page.run(_OTHER_POLICY)
+        found["policy"] = click(page, "policy", questions=questions)
         # The script replaces the picture by the newest one without a load of the page.
         page.run("document.getElementById('sched-slots').dataset.old = 'yes'")
         wait_until(lambda: page.run(_DRAWN), "the slots of the batch were to be drawn")
@@ -197,6 +200,12 @@ def _button(action: str, arguments: str | None = None) -> str:
 
 
 _PAUSE = _button("pause")
+_LIST = "document.querySelector('[data-sched-form] select[name=name]')"
+_POLICIES = f"[...{_LIST}.options].map(option => option.value)"
+#: A policy that there is not, as of a planner that knew others.
+_OTHER_POLICY = f"{_LIST}.add(new Option('fare')); {_LIST}.value = 'fare'"
+#: Agrees to all that is asked, and notes it.
+_AGREE = "window.asked = null; window.confirm = question => { window.asked = question; return true; }"
 
 
 def type_in(page: Page, name: str, text: str) -> None:
@@ -204,10 +213,20 @@ def type_in(page: Page, name: str, text: str) -> None:
     page.run(f"document.querySelector('[data-sched-form] input[name={name}]').value = {json.dumps(text)}")
 
 
-def click(page: Page, action: str, arguments: str | None = None) -> str:
-    """What the page says after a click, which loads it again."""
+def click(
+    page: Page,
+    action: str,
+    arguments: str | None = None,
+    *,
+    questions: dict[str, str | None] | None = None,
+    as_: str | None = None,
+) -> str:
+    """What the page says after a click, which loads it again; what it asked before goes to ``questions``."""
     page.run("document.getElementById('sched-answer').textContent = ''")
-    page.run(_button(action, arguments) + ".click()")
+    page.run(_AGREE)
+    asked = page.run(f"{_button(action, arguments)}.click(); window.asked")
+    if questions is not None:
+        questions[as_ or action] = asked
     return answered(page)
 
 

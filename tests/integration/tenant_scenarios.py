@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_sched
-from tests.integration.scenarios import Result, all_told, wait_until
+from tests.integration.scenarios import Result, all_told, release, sleeper_after, wait_until, warm_up
+from tests.integration.status_scenarios import command, page
 
 _QUERY = "SELECT count(*) FROM range(0, 8, 1, 2)"
 Run = Callable[..., str | None]
@@ -63,6 +65,106 @@ def thrift_tenants(spark: SparkSession) -> Result:
         for run in (alice, eve):
             run()
     return found
+
+
+USERS = ("ana", "ben", "cho", "dia", "eve")
+#: What no session may set, and what a client that sets it hears of it.
+_WRONG = {
+    "unread": ("spark.sched.job.priority", "high"),
+    "unknown": ("spark.sched.jobs.priority", "1"),
+    "of_the_application": ("spark.sched.planner.policy", "fifo"),
+    "past": ("spark.sched.job.deadline", "2001-01-01T00:00"),
+}
+
+
+def crowd(spark: SparkSession) -> Result:
+    """Forty jobs of five users, half on Spark Connect and half on a Thrift server, that wait for one that has
+    all slots; then it lets go of them."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    found: Result = {}
+    with _connect(spark) as connect, _thrift(spark) as thrift, release() as end:
+        connect("ana").sql(_QUERY).collect()
+        found["unmarked"] = page(f"{sc.uiWebUrl}/scheduling/?user=ana&state=ended")
+        jobs = [(USERS[n % 5], f"report-{n}", n % 2 == 0) for n in range(40)]
+        clients = [(connect if by_connect else thrift)(user) for user, _, by_connect in jobs]
+
+        def holder() -> None:
+            with spark_sched.job(spark, "holder", priority=9, user="owner"):
+                sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.1)).count()
+
+        def run(client: Any, name: str, by_connect: bool) -> None:
+            if by_connect:
+                with spark_sched.job(client, name):
+                    client.sql(_QUERY).collect()
+            else:
+                client(f"SET spark.sched.job.name={name}", _QUERY, "RESET spark.sched.job.name", "SELECT 1")
+
+        threads = [InheritableThread(target=holder)]
+        threads[0].start()
+        wait_until(lambda: _running(spark) == {"holder": 4}, "the holder was to have all slots")
+        for client, (_, name, by_connect) in zip(clients, jobs, strict=True):
+            threads.append(InheritableThread(target=run, args=(client, name, by_connect)))
+            threads[-1].start()
+        wait_until(lambda: _waiting(spark) == 40, "forty jobs were to wait")
+        found["whys"] = sorted(
+            {each.notes.why.split(", about")[0] for each in spark_sched.status(spark).jobs}
+        )
+        found["waiting"] = page(f"{sc.uiWebUrl}/scheduling/")
+        found["of_dia"] = page(f"{sc.uiWebUrl}/scheduling/?user=dia&state=waiting&name=REPORT")
+        found["top"] = command("top", "--once", "--user", "dia", sc.uiWebUrl)
+        end.touch()
+        for thread in threads:
+            thread.join()
+    wait_until(lambda: not spark_sched.status(spark).jobs, "all jobs were to end")
+    found["pages"] = [
+        page(f"{sc.uiWebUrl}/scheduling/?state=ended&name=report-&user={user}") for user in USERS
+    ]
+    found["users"] = {each.name: each.jobs_ended for each in spark_sched.status(spark).users}
+    found["usage"] = command("usage", "--json", "--by", "user", sc.uiWebUrl)
+    stories = [spark_sched.explain(spark, name) for _, name, _ in jobs]
+    found["ended"] = [each.state for each in stories]
+    found["stages"] = sorted(
+        {
+            entry.text.split(": ", 1)[1]
+            for each in stories
+            for entry in each.story
+            if "is ready: " in entry.text
+        }
+    )
+    return found
+
+
+def wrong_settings(spark: SparkSession) -> Result:
+    """What each kind of session hears of settings that would not count."""
+    with _connect(spark) as connect, _thrift(spark) as thrift:
+        return {"errors": _errors(spark, connect("ana"), thrift("ben"))}
+
+
+def _errors(spark: SparkSession, connect: Any, thrift: Run) -> Result:
+    found: Result = {}
+    for what, (key, value) in _WRONG.items():
+        statement = f"SET {key}={value}"
+        found[what] = {
+            "connect": _refusal(lambda statement=statement: connect.sql(statement).collect()),  # type: ignore[misc]
+            "thrift": thrift(statement),
+            "classic": _refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
+        }
+        if what != "unknown":
+            for name, session in (("connect", connect), ("classic", spark)):
+                found[what][f"{name} conf"] = _refusal(
+                    lambda session=session, key=key, value=value: session.conf.set(key, value)  # type: ignore[misc]
+                )
+    return found
+
+
+def _running(spark: SparkSession) -> dict[str, int]:
+    return {each.name: each.slots.running for each in spark_sched.status(spark).jobs if each.slots.running}
+
+
+def _waiting(spark: SparkSession) -> int:
+    jobs = spark_sched.status(spark).jobs
+    return sum(each.state in ("waiting", "held_back") and each.name.startswith("report-") for each in jobs)
 
 
 def _attacks(spark: SparkSession, eve: Run) -> Result:

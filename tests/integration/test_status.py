@@ -65,7 +65,7 @@ def job(document: dict[str, Any], name: str) -> dict[str, Any]:
 def still(document: dict[str, Any]) -> dict[str, Any]:
     """Of a document what does not change while nothing happens."""
     jobs = [
-        {k: v for k, v in each.items() if k not in ("slot_ms", "story", "forecast", "after_jobs")}
+        {k: v for k, v in each.items() if k not in ("slot_ms", "story", "forecast", "after_jobs", "why")}
         for each in document["jobs"]
     ]
     return {"application": document["application"], "policy": document["policy"], "jobs": jobs}
@@ -81,6 +81,7 @@ def test_every_document_is_valid(shown):
 def test_why_does_my_job_wait(shown):
     waiter = job(shown["driver"], "waiter")
     assert (waiter["state"], waiter["state_text"]) == ("held_back", "held back by holder")
+    assert waiter["why"].startswith("waits for 2 slots: idle ones are held for holder")
     assert waiter["slots"]["waiting"] == 2
     assert waiter["tasks_done"] == 0
     assert waiter["begun_ms"] is None
@@ -144,7 +145,7 @@ def test_all_views_show_one_document(shown):
     assert exit_status == 0
     assert still(json.loads(text)) == still(shown["driver"])
     for view in (shown["python"], shown["html"], shown["top"][1]):
-        for part in ("holder", "waiter", "held back by holder", "planner: alive"):
+        for part in ("holder", "waiter", "idle ones are held for holder", "planner: alive"):
             assert part in view
     for status, document in shown["rest_jobs"]:
         assert status == 200
@@ -167,13 +168,13 @@ def test_the_tab_of_the_spark_ui_shows_the_document(shown):
     table = {row[0]: row for row in rows(shown["tab"]) if row}
     for each in shown["driver"]["jobs"]:
         row = table[each["name"]]
-        assert row[1:6] == [
+        assert row[1:5] == [
             each["user"] or "",
             each["class"] or "",
             str(each["priority"]),
             each["state_text"],
-            each["reason"],
         ]
+        assert row[5].split(", about")[0] == each["why"].split(", about")[0]
         assert row[7:10] == [str(each["slots"][kind]) for kind in ("running", "held", "waiting")]
     assert table["waiter"][11].startswith("in ")
     executor = shown["driver"]["executors"][0]

@@ -59,6 +59,18 @@ def test_the_buttons_of_the_tab_change_what_they_say(steered):
     assert seen["unpause"] == "reservations are in force again"
     assert (seen["shadow"], seen["on"], seen["mode"]) == ("the mode is shadow", "the mode is on", "on")
     assert "the policy 'fare' is unknown" in seen["policy"]
+    assert {"3sigma", "fair", "las", "reservation"} <= set(seen["policies"])
+    assert "gs-oracle" not in seen["policies"]
+    assert seen["questions"] == {
+        "hold": None,
+        "resume": None,
+        "pause": "Release all held slots, and let no job hold any?",
+        "unpause": "Let jobs hold slots again?",
+        "shadow": "Switch the mode to shadow? Plans and reservations are on paper only, and Spark decides "
+        "every placement.",
+        "on": "Switch the mode to on? Plans and reservations take effect.",
+        "policy": "Switch the policy to fare? Another planner takes over.",
+    }
     assert seen["set"] == "job batch: priority 7 -> 9, isolation 0.5 -> default"
     assert seen["asked_to_end"] == "End batch? It holds no slots from then on."
     assert seen["drawn"]

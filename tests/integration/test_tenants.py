@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from spark_sched.attach import find_spark
 from tests.integration.harness import Scenario, on
+from tests.integration.test_status import rows
 
 pytestmark = pytest.mark.integration
 
@@ -42,6 +44,79 @@ def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str
         ((key, user, priority, _),) = found["in_block"]
         assert key.startswith("mark-5-alice-")
         assert (user, priority) == ("alice", 2)
+
+
+@on(
+    "spark-sched:local[4]",
+    "spark.sched.reservation.gap=10min",
+    "spark.connect.grpc.binding.port=0",
+    "spark.sql.shuffle.partitions=2",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
+def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None:
+    found: dict[str, Any] = scenario("crowd")
+    # 1. While they wait.
+    assert found["whys"][0] == "runs on 4 slots"
+    assert all(
+        why.startswith("waits for ") and why.endswith(" slots: holder runs") for why in found["whys"][1:]
+    )
+    assert "40 wait, 1 run" in found["waiting"]
+    assert "Longest wait" in found["waiting"]
+    names = {f"report-{n}" for n in range(40)}
+    shown = {row[0] for row in rows(found["waiting"]) if row} & {*names, "holder"}
+    assert len(shown) == 41  # a page has 50
+    assert {row[0] for row in rows(found["of_dia"]) if row} & names == {
+        f"report-{n}" for n in range(3, 40, 5)
+    }
+    exit_status, text = found["top"]
+    assert exit_status == 0
+    assert sum("report-" in line for line in text.splitlines()) >= 8
+    # 2. When they are over.
+    assert found["ended"] == ["ended"] * 40
+    for number, page in enumerate(found["pages"]):
+        cells = {row[0]: row for row in rows(page) if row and row[0] in names}
+        assert set(cells) == {f"report-{n}" for n in range(number, 40, 5)}
+        assert all(row[4] == "ended" and row[5].startswith("ended after ") for row in cells.values())
+    assert {user: found["users"][user] for user in ("ana", "ben", "cho", "dia", "eve")} == {
+        "ana": 9, "ben": 8, "cho": 8, "dia": 8, "eve": 8,
+    }  # fmt: skip
+    exit_status, text = found["usage"]
+    usage = json.loads(text)
+    assert usage["ended"] is None
+    assert {row["user"]: row["jobs"] for row in usage["rows"]} == found["users"]
+    # 3. Work without a name, and stages, are called by what they do.
+    assert "SELECT count(*) FROM range(0, 8, 1, 2)" in found["unmarked"]
+    assert not any("$anonfun$" in name or "Spark Connect" in name for name in found["stages"])
+    assert any("SELECT count(*)" in name for name in found["stages"])
+
+
+@on(
+    "spark-sched:local[4]",
+    "spark.sched.reservation.gap=10min",
+    "spark.connect.grpc.binding.port=0",
+    "spark.sql.shuffle.partitions=2",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
+def test_a_session_that_sets_what_does_not_count_hears_of_it(scenario: Scenario) -> None:
+    errors = scenario("wrong_settings")["errors"]
+    wanted = {
+        "unread": "spark.sched.job.priority is 'high' but must be a whole number",
+        "unknown": "unknown setting spark.sched.jobs.priority: did you mean spark.sched.job.priority?",
+        "of_the_application": "spark.sched.planner.policy is a setting of the application",
+        "past": "spark.sched.job.deadline is '2001-01-01T00:00', which is past",
+    }
+    for what, sentence in wanted.items():
+        for door in ("connect", "thrift", "classic"):
+            assert sentence in errors[what][door], (what, door)
+    for what, part in (
+        ("unread", "must be a whole number"),
+        ("past", "spark.sched.job.deadline"),
+        ("of_the_application", "spark.sched.planner.policy"),
+    ):
+        for door in ("connect conf", "classic conf"):
+            assert part in errors[what][door], (what, door)
 
 
 @on("spark-sched:local[2]", "spark.sched.reservation.gap=10min")

@@ -55,9 +55,12 @@ class ReservationPolicy(RankingPolicy):
             if tuned is not None:
                 isolation, whose = tuned, "the tuned isolation"
         else:
-            return None, f"below {settings.min_priority} and no isolation level of its own: holds nothing"
+            return None, (
+                "holds no slots between stages: its priority is below "
+                f"spark.sched.reservation.minPriority, {settings.min_priority}, and no isolation is marked"
+            )
         if isolation <= 0.0:
-            return None, f"{whose} 0: holds nothing"
+            return None, f"holds no slots between stages: {whose} is 0"
         rule = ReservationRule(
             isolation=isolation,
             alpha=forecast.alpha,

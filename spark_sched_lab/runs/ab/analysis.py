@@ -128,7 +128,9 @@ def build_document(
         "results_equal": _results_equal(records),
         "arms": [arm.as_json() for arm in suite.arms],
         "rows": rows,
-        "verdict": _verdict(compare) if blocks else {"kind": "no_runs", "text": "No block is complete yet."},
+        "verdict": _verdict(compare, basis.get("on"))
+        if blocks
+        else {"kind": "no_runs", "text": "No block is complete yet."},
         "recommended": _recommended(compare) if blocks else None,
         **_monotone(compare),
         **basis,
@@ -172,8 +174,9 @@ def _background_jct(run: Record) -> float | None:
     return run.background_jct_s
 
 
-def _verdict(compare: Estimates) -> dict[str, Any]:
-    """The verdict: interference, a winner, or the reason why there is none."""
+def _verdict(compare: Estimates, on: str | None) -> dict[str, Any]:
+    """The verdict: interference, a winner with its cost, or the reason why there is none. ``on``: where the
+    runs took place."""
     suite = compare.suite
     others = [arm.name for arm in suite.arms if arm.name != suite.baseline]
     null = compare.jct(suite.null, level=adjusted(NULL_LEVEL, compare.looks))
@@ -211,7 +214,9 @@ def _verdict(compare: Estimates) -> dict[str, Any]:
             for name in others
             if name != best and not compare.jct(name, to=best, level=family).excludes(1)
         ]
-        text = f"{best} is fastest: {_percent(ratios[best])} than {suite.baseline}."
+        text = (
+            f"{best} is fastest: {_percent(ratios[best])} than {suite.baseline}; {_cost(compare, best, on)}."
+        )
         if found["equal_to_winner"]:
             text += f" Not distinguishable from it: {', '.join(found['equal_to_winner'])}."
     elif all(found.excludes(1.0) for found in ratios.values()):
@@ -226,6 +231,17 @@ def _verdict(compare: Estimates) -> dict[str, Any]:
     elif more > 0:
         text += f" Intervals of ±{suite.runs.precision:.0%} need about {more} more block{'s' * (more > 1)}."
     return {"kind": kind, "text": text, **found}
+
+
+def _cost(compare: Estimates, name: str, on: str | None) -> str:
+    """What others pay for a setting: the background's time and the slots held idle."""
+    parts = []
+    if compare.suite.background is not None:
+        change = compare.ratio(name, compare.suite.baseline, _background_jct).mean - 1.0
+        parts.append(f"background {abs(change):.0%} {'longer' if change >= 0 else 'shorter'}")
+    idle = compare.mean(name, loss(compare.suite.cluster.all_slots)).mean
+    parts.append(f"{idle:.0%} of slots held idle")
+    return ", ".join(parts) + (f"; on {on}" if on else "")
 
 
 def blocks_for_a_winner(suite: Suite) -> int:

@@ -33,6 +33,10 @@ public class FakeDriver {
     System.out.println("taken");
   }
 
+  public void policiesKnown(String names) {
+    System.out.println("policies " + names);
+  }
+
   public void alive() {}
 
   public void storedUpTo(long version, long abandoned) {

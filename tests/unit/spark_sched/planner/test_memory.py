@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -111,6 +111,8 @@ class Story:
             if option.name in _SMALL:
                 settings[f"policy.{self._policy}.{option.name}"] = _SMALL[option.name]
         return json.dumps({f"spark.sched.{key}": value for key, value in settings.items()})
+
+    def policies_known(self, names: Sequence[str]) -> None: ...
 
     def settings_taken(self) -> None:
         pass

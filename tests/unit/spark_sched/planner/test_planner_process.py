@@ -108,6 +108,8 @@ def test_the_planner_connects_plans_and_leaves_when_its_input_ends(py4j_jar: str
         with planner(greeting(*at), cwd=started_in) as process:
             assert jvm.stdout is not None
             assert jvm.stdout.readline() == "taken\n"
+            known = json.loads(jvm.stdout.readline().removeprefix("policies "))
+            assert {"fair", "las", "reservation"} <= set(known)
             assert jvm.stdout.readline() == "stored up to 14, abandoned 0\n"
             plan = json.loads(jvm.stdout.readline())
             assert plan["snapshot"] == 14
@@ -161,6 +163,7 @@ def test_the_planner_ends_when_the_driver_dies(py4j_jar: str) -> None:
     ):
         assert jvm.stdout is not None
         assert jvm.stdout.readline() == "taken\n"
+        jvm.stdout.readline()
         jvm.stdout.readline()
         jvm.kill()
         assert process.wait(timeout=300) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ class Asking:
 
     def config(self) -> str:
         return json.dumps({"spark.sched.planner.policy": "priority"})
+
+    def policies_known(self, names: Sequence[str]) -> None: ...
 
     def settings_taken(self) -> None: ...
 

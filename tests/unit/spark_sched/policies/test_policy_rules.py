@@ -75,7 +75,7 @@ def test_isolation_is_the_jobs_own_else_the_configured_one(
     entry = only(plan("reservation", job("a", priority, isolation), isolation=0.7))
     assert (entry.reservation.isolation if entry.reservation else None) == wanted
     assert f"priority {priority}" in entry.reason
-    assert ("holds nothing" in entry.reason) == (wanted is None)
+    assert ("holds no slots between stages" in entry.reason) == (wanted is None)
 
 
 def test_what_is_known_of_the_stages_goes_with_the_rule() -> None:

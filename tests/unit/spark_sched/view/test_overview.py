@@ -23,6 +23,7 @@ NONE = {"running": 0, "held": 0, "pilot": 0, "copied": 0, "waiting": 0, "deferre
 def status(*jobs: dict[str, Any]) -> Status:
     """Jobs that arrived one second after the other; ``slots`` are those that are not 0."""
     document = json.loads(EXAMPLE.read_text())
+    del document["jobs"][0]["why"], document["jobs"][0]["warnings"]  # as an older driver
     pattern = document["jobs"][0] | {"forecast": None, "deadline_ms": None, "begun_ms": None, "held": 0}
     now_ms = document["now_ms"]
     document["jobs"] = [
@@ -143,3 +144,13 @@ def test_a_job_behind_unknown_ones_has_their_number_in_place_of_its_end():
     found = status({"name": "behind", "slots": {"waiting": 4}, "after_jobs": 12})
     columns, (_, line) = rows(found.jobs, found.now_ms, 120)
     assert line[[column.title for column in columns].index("ends in")].strip() == "after 12 jobs"
+
+
+def test_why_is_the_sentence_of_the_driver_and_the_marks_that_do_not_count():
+    why = "waits for 8 slots: finance-close-3 runs, about 40 s"
+    warning = "spark.sched.job.priority is 'high' but must be a whole number"
+    found = status({"why": why, "title": "SELECT 1"}, {"why": why, "warnings": [warning]})
+    columns, cells = rows(found.jobs, found.now_ms, 300)
+    place = [column.title for column in columns].index("why")
+    assert [row[place].strip() for row in cells[1:]] == [why, f"{why}; mark: {warning}"]
+    assert cells[1][0].strip() == "SELECT 1"

@@ -41,6 +41,9 @@ def test_every_field_of_the_document_is_read():
     ]
     assert [(each.copied, each.pilot) for each in status.executors] == [(1, 0), (0, 0)]
     assert status.counters["offers_refused"] == 7
+    assert (report.notes.why, etl.notes.why[:17]) == (given["why"], "waits for 4 slots")
+    assert (report.notes.warnings, etl.notes.warnings) == (tuple(given["warnings"]), ())
+    assert [(each.name, each.jobs_ended, each.slot_ms.run) for each in status.users] == [("ada", 2, 58000)]
     assert (etl.state, etl.forecast, etl.marks.user) == ("deferred", None, None)
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
 

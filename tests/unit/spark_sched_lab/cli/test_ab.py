@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -61,7 +62,17 @@ def test_a_simulated_test_prints_one_document_and_writes_its_files(suite, tmp_pa
     assert runs.count(b"\n") == document["runs"]
     again = call("ab", "report", str(out))
     assert again.exit_code == 0
-    assert "P = 1 is fastest" in again.stdout
+    verdict = document["verdict"]["text"]
+    assert verdict in again.stdout
+    (held,) = (
+        row["utilization_loss"]["mean"]
+        for row in document["rows"]
+        if (row["arm"], row["workload"]) == ("P = 1", None)
+    )
+    assert re.match(
+        rf"P = 1 is fastest: \d+% shorter JCT .*; .*{held:.0%} of slots held idle; on the simulator\.",
+        verdict,
+    )
     assert call("ab", "run", str(suite), "--simulate", "--out", str(out)).exit_code == 0
     assert (out / "runs.jsonl").read_bytes() == runs  # nothing was repeated
 

@@ -17,6 +17,7 @@ import schedcore.settings.{Key, Limits, MarkFields, MarkWarning, Settings}
  * @param series a later job of the same series ends this one: the micro-batches of a streaming query
  * @param warnings about marks that could not be read and were ignored, or that asked for more than the limits allow
  * @param session the SQL session whose settings give its id or name
+ * @param statement what the Spark job does, in its program's words or as SQL, if that is known
  */
 final case class JobMark(
     key: String,
@@ -32,7 +33,11 @@ final case class JobMark(
     warnings: Seq[MarkWarning],
     runsOnce: Boolean = false,
     series: Option[String] = None,
-    session: Option[String] = None) {
+    session: Option[String] = None,
+    statement: Option[String] = None) {
+  /** What people are shown as its name. Work that nobody named has a key as its name, which says nothing. */
+  def shown: String = if (name == key) statement.getOrElse(name) else name
+
   def marked: Boolean = grouping == JobMark.ByMark
 
   /** With its deadline, if any, moved by this time. */
@@ -62,6 +67,25 @@ object JobMark {
   val Prefix: String = MarkFields.Prefix
   val Fields: Seq[String] = MarkFields.All
 
+  /** What the text of a mark must be. */
+  val Wanted: Map[String, String] = Map(
+    "priority" -> s"a whole number from ${Int.MinValue} to ${Int.MaxValue}", "isolation" -> "a number from 0 to 1", "copies" -> "auto or never",
+    "deadline" -> DeadlineText.Wanted).withDefaultValue("text")
+
+  private def readIsolation(text: String): Option[Double] = text.toDoubleOption.filter(v => v >= 0 && v <= 1)
+  private def readCopies(text: String): Option[Boolean] = Option.when(text == "auto" || text == "never")(text == "auto")
+
+  /** What the text must be instead; None: it can be read. Whether a deadline can depends on the time. */
+  def wanted(field: String, text: String): Option[String] = {
+    val isRead = field match {
+      case "priority" => text.toIntOption.isDefined
+      case "isolation" => readIsolation(text).isDefined
+      case "copies" => readCopies(text).isDefined
+      case _ => true
+    }
+    Option.when(!isRead)(Wanted(field))
+  }
+
   private val TagPrefix = "sched:"
 
   // Structured Streaming sets the run of a micro-batch.
@@ -71,7 +95,12 @@ object JobMark {
   private val InBatch = "sched.job.batch"
   // It describes its jobs by its name, if it has one, its ids and its batch.
   private val Description = "spark.job.description"
+  // What Spark Connect describes its jobs by is the client's message.
+  private val ConnectMessage = "Spark Connect - "
   private val StreamName: Regex = """(?s)(.+?)<br/>id = .*""".r
+
+  /** Characters of a statement that stand for a name. */
+  private val MostOfStatement = 120
 
   // Spark's Thrift server makes each statement a job group of its own.
   private val RandomId: Regex = """\p{XDigit}{8}(?:-\p{XDigit}{4}){3}-\p{XDigit}{12}""".r
@@ -116,6 +145,9 @@ object JobMark {
       warnings += MarkWarning(s"unknown $what $prefix$f: ${MarkSources.hint(prefix, f)}", limited = false)
     }
     unknown("tag", TagPrefix, sources.tags.keys)
+    MarkBounds.unknown(names.filter(n => n.startsWith(Settings.Prefix) && !n.startsWith(Prefix) && !Settings.isKnown(n))).foreach { n =>
+      warnings += MarkWarning(s"unknown local property $n: ${SessionSetting.hint(n)}", limited = false)
+    }
     unknown("local property", Prefix, names.collect { case name if name.startsWith(Prefix) => name.stripPrefix(Prefix) })
     sources.refused.foreach(key => limited(s"$key is SET in a SQL session, which says nothing of whose a job is: ignored"))
     def sourced(field: String): Option[(String, MarkSource)] = sources(field).map { case (text, source) =>
@@ -126,10 +158,10 @@ object JobMark {
       counts
     }
     def mark(field: String): Option[String] = sourced(field).map(_._1)
-    def parsed[A](field: String, wanted: String)(read: String => Option[A]): Option[A] = mark(field).flatMap { text =>
+    def parsed[A](field: String)(read: String => Option[A]): Option[A] = mark(field).flatMap { text =>
       val value = read(text)
       if (value.isEmpty)
-        warnings += MarkWarning(s"$Prefix$field is '$text' but must be $wanted", limited = false)
+        warnings += MarkWarning(s"$Prefix$field is '$text' but must be ${Wanted(field)}", limited = false)
       value
     }
     def capped[A](field: String, cap: A, setting: Key)(value: A)(implicit order: Ordering[A]): A = {
@@ -186,7 +218,7 @@ object JobMark {
       .orElse(ofGroup.map(g => ByGroup -> s"group-${users.getOrElse("")}$g"))
       .orElse(group.flatMap(_ => sources.rootExecution).orElse(sources.execution).map(id => BySqlExecution -> keyOfSql(id)))
       .getOrElse(BySparkJob -> s"spark-$sparkJobId")
-    val copies = parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto"))
+    val copies = parsed("copies")(readCopies)
     JobMark(
       key,
       name
@@ -194,11 +226,11 @@ object JobMark {
         // The history cannot learn from a name that is used once.
         .orElse(ofGroup.filterNot(RandomId.matches)).getOrElse(key),
       known.orElse(marked),
-      parsed("priority", s"a whole number from ${Int.MinValue} to ${Int.MaxValue}")(_.toIntOption)
+      parsed("priority")(_.toIntOption)
         .map(capped("priority", limits.maxPriority, Settings.MaxPriority)(_)).getOrElse(math.min(0, limits.maxPriority)),
-      parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1))
+      parsed("isolation")(readIsolation)
         .map(capped("isolation", limits.maxIsolation, Settings.MaxIsolation)(_)),
-      parsed("deadline", DeadlineText.Wanted)(DeadlineText.parse(_, nowMs).filter(MarkBounds.isNear(_, nowMs))),
+      parsed("deadline")(DeadlineText.parse(_, nowMs).filter(MarkBounds.isNear(_, nowMs))),
       mark("class"),
       // A stream's sink may have no commit protocol that undoes a second write.
       copies.getOrElse(property(StreamingQuery).isEmpty),
@@ -209,6 +241,8 @@ object JobMark {
       runsOnce = copies.contains(false),
       series = query.filter(_ => ofBatch.isDefined).map(seriesOf)
         .orElse(query.filter(_ => idHere.isEmpty).map(q => s"${seriesOf(q)}-$whose${name.getOrElse("")}")),
-      session = origin.session.filter(_ => bySetting && grouping == ByMark))
+      session = origin.session.filter(_ => bySetting && grouping == ByMark),
+      statement = property(Description).filterNot(d => d.startsWith(ConnectMessage) || name.contains(d.trim)).orElse(origin.statement)
+        .map(_.trim.replaceAll("\\s+", " ")).filter(_.nonEmpty).map(PlainText.short(_, MostOfStatement)))
   }
 }

@@ -13,13 +13,15 @@ import schedcore.settings.Words
  * @param session the SQL session that runs it; None: it runs in none, or in which is not certain
  * @param settings what that session, or each session that it may run in, has `SET`: values by key, of tags each one
  * @param user whom a server knows the session's user to be
+ * @param statement what is executed, as SQL where it was written in SQL
  * @param inherited the marks of a streaming query's thread when its micro-batch began
  */
 final case class Origin(
     session: Option[String] = None,
     settings: Map[String, Set[String]] = Map.empty,
     user: Option[String] = None,
-    inherited: Option[Map[String, String]] = None) {
+    inherited: Option[Map[String, String]] = None,
+    statement: Option[String] = None) {
   /** Whether a session's `SET` may have given a local property this value. */
   def holds(key: String, value: String): Boolean = settings.get(key).exists(_.contains(value))
 

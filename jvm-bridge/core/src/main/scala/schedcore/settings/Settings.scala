@@ -57,7 +57,8 @@ final case class PlannerSettings(
 }
 
 object Settings {
-  private val Prefix = "spark.sched."
+  /** Of all keys of this project. */
+  val Prefix = "spark.sched."
 
   /** Options of policies, `spark.sched.policy.NAME.OPTION`: each policy declares its own, so the planner judges them. */
   private val PolicyPrefix = "spark.sched.policy."
@@ -117,6 +118,8 @@ object Settings {
 
   /** Jobs of all users at a time, so also the largest value of [[JobsPerUser]]. */
   val MostJobs = 10000
+
+  def isKnown(key: String): Boolean = key.startsWith(PolicyPrefix) || All.exists(_.name == key)
 
   /** Settings that only the planner can check: valid names and URLs depend on the packages in its environment. */
   private val Judged = Seq(PlannerPolicy, PlannerSolver, HistoryPath)

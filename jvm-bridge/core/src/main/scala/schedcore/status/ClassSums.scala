@@ -42,14 +42,16 @@ final case class SlotKinds(running: Int = 0, held: Int = 0, pilot: Int = 0, copi
 }
 
 /**
- * Sums by class over jobs that ended. Their number is bounded, since each becomes names in a metrics system: classes
- * beyond `most` share the row "other". Jobs without a class are in the row "none". Used under its owner's lock only.
+ * Sums by class, or by another group, over jobs that ended. Their number is bounded, since each becomes names in a metrics system:
+ * groups beyond the first ones share the row "other". Used under its owner's lock only.
+ *
+ * @param named the group of a job
  */
-final class ClassSums(most: Int = ClassSums.Most) {
+final class ClassSums private (named: JobMark => String, most: Int) {
   private val ended = mutable.LinkedHashMap.empty[String, ClassFigures]
 
   def begun(mark: JobMark): Unit = {
-    val name = ClassSums.named(mark)
+    val name = named(mark)
     if (!ended.contains(name)) ended(if (ended.size < most) name else ClassSums.Other) = ended.getOrElse(ClassSums.Other, ClassFigures())
   }
 
@@ -58,7 +60,7 @@ final class ClassSums(most: Int = ClassSums.Most) {
     ended(row) = ended.getOrElse(row, ClassFigures()) + ClassFigures.ofEnded(last)
   }
 
-  /** The sums with jobs that go on, by class. */
+  /** The sums with jobs that go on, by group. */
   def beside(living: Seq[JobFacts], nowMs: Long): Map[String, ClassFigures] = {
     val now = living.groupMapReduce(rowOf)(ClassFigures.ofLiving(_, nowMs))(_ + _)
     (ended.keySet ++ now.keySet).iterator
@@ -66,9 +68,18 @@ final class ClassSums(most: Int = ClassSums.Most) {
   }
 
   private def rowOf(job: JobFacts): String = {
-    val name = ClassSums.named(job.mark)
+    val name = named(job.mark)
     if (ended.contains(name)) name else ClassSums.Other
   }
+}
+
+/** Sums over all jobs, by class and by user. */
+final class JobSums {
+  val byClass: ClassSums = ClassSums.byClass()
+  val byUser: ClassSums = ClassSums.byUser()
+
+  def begun(mark: JobMark): Unit = Seq(byClass, byUser).foreach(_.begun(mark))
+  def over(last: JobFacts): Unit = Seq(byClass, byUser).foreach(_.over(last))
 }
 
 object ClassSums {
@@ -76,5 +87,7 @@ object ClassSums {
   val Other = "other"
   private val Unclassed = "none"
 
-  private def named(mark: JobMark): String = mark.jobClass.getOrElse(Unclassed)
+  /** Jobs without a class are in the row "none". */
+  def byClass(most: Int = Most): ClassSums = new ClassSums(_.jobClass.getOrElse(Unclassed), most)
+  def byUser(most: Int = Most): ClassSums = new ClassSums(_.user.getOrElse(Unclassed), most)
 }

@@ -86,7 +86,7 @@ final class EventLogWriter(post: LogEntry => Unit, mostJobs: Int = EventLogWrite
     if (seen != planSeen && plansLeft > 0) {
       planSeen = seen
       plansLeft -= 1
-      val node = document.copy(jobs = Nil, executors = Nil, counters = Map.empty, classes = Map.empty).toNode
+      val node = document.copy(jobs = Nil, executors = Nil, counters = Map.empty, classes = Map.empty, users = Map.empty).toNode
       post(LogEntry("plan", document.nowMs, node.retain("policy", "planner", "plan")))
     }
   }
@@ -114,11 +114,11 @@ object EventLogWriter {
   private val mapper = new ObjectMapper()
   // Fields of the present state have no meaning after the job's end.
   private val OfLiving = Seq("rank", "queue", "tasks", "tasks_done", "stages", "slots", "forecast")
-  private val OfUnfinished = Seq("state", "state_text", "reason")
+  private val OfUnfinished = Seq("state", "state_text", "reason", "why")
 
   private def jobEntry(document: StatusDocument, job: JobFacts, story: Seq[StoryEntry]): LogEntry = {
     val one = document.copy(
-      jobs = Seq(job), stories = Map(job.mark.key -> shortened(story)), executors = Nil, counters = Map.empty, classes = Map.empty)
+      jobs = Seq(job), stories = Map(job.mark.key -> shortened(story)), executors = Nil, counters = Map.empty, classes = Map.empty, users = Map.empty)
     val node = one.toNode.get("jobs").get(0).asInstanceOf[ObjectNode]
     (if (job.outcome.isDefined) OfLiving ++ OfUnfinished else OfLiving).foreach(node.remove(_))
     LogEntry("job", job.times.endedMs.getOrElse(document.nowMs), node)

@@ -18,11 +18,14 @@ final case class StoryEntry(atMs: Long, text: String)
  * and the end are reported as they happen. A job's story keeps its beginning and its latest entries, and is dropped some time after the job. Safe from any
  * thread: its lock is held for one job at a time and no other is taken under it.
  */
-final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobStories.MostEnded) {
+final class JobStories(
+    keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobStories.MostEnded, mostEntries: Int = JobStories.MostEntries) {
   import JobStories._
 
   private val living = mutable.HashMap.empty[String, Story]
   private val over = mutable.LinkedHashMap.empty[String, Ended]
+  // Of the stories of those that ended.
+  private var entriesOver = 0
   // Jobs that ended since the event log last took them.
   private val fresh = mutable.ArrayBuffer.empty[Ended]
   private var lost = 0L
@@ -58,15 +61,18 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
    */
   def ended(last: JobFacts, atMs: Long): Unit = synchronized(living.remove(last.mark.key).foreach { story =>
     story.add(atMs, summary(last, last.times.endedMs.getOrElse(atMs)))
-    over -= last.mark.key // A key that is used again counts as the latest.
+    drop(last.mark.key) // A key that is used again counts as the latest.
     over(last.mark.key) = new Ended(last, story, atMs)
+    entriesOver += story.size
     if (fresh.size < MostFresh) fresh += over(last.mark.key)
     else {
       lost += 1
       lostTimes += last.slotTimes
     }
-    if (over.size > mostEnded) over -= over.head._1
+    while (over.size > mostEnded || (entriesOver > mostEntries && over.size > 1)) drop(over.head._1)
   })
+
+  private def drop(job: String): Unit = over.remove(job).foreach(entriesOver -= _.story.size)
 
   /** Jobs that ended since the last call. */
   def takeEnded(): EndedJobs = synchronized {
@@ -78,7 +84,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
   }
 
   def forgetOld(nowMs: Long): Unit = synchronized {
-    while (over.headOption.exists(_._2.atMs + keepMs <= nowMs)) over -= over.head._1
+    while (over.headOption.exists(_._2.atMs + keepMs <= nowMs)) drop(over.head._1)
   }
 
   def of(job: String): Seq[StoryEntry] = synchronized {
@@ -91,7 +97,10 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 
 object JobStories {
   val KeepMs: Long = 15 * 60 * 1000L
-  val MostEnded = 200
+  /** More than end within that time in most applications: 5 a second. */
+  val MostEnded = 5000
+  /** Of the stories of all of them, about 100 bytes each. */
+  val MostEntries = 100000
   val MostFresh = 2000
   /** Entries of one job: its first ones stay, of the others the latest. */
   val MostFirst = 10
@@ -164,6 +173,8 @@ object JobStories {
 
     private def slotsOf(job: JobFacts): String =
       if (job.runningSlots > 0) s" on ${job.runningSlots} slots" else if (job.waitingSlots > 0) s", wants ${job.waitingSlots} slots" else ""
+
+    def size: Int = first.size + latest.size
 
     def entries: Seq[StoryEntry] = {
       val gap = if (left == 0) Nil else Seq(StoryEntry(latest.head.atMs, s"$left entries before this one were dropped"))

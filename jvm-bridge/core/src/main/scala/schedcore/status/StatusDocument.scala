@@ -35,7 +35,9 @@ final case class PlanFacts(
  * @param jobs those that are not over, in the order of their arrival
  * @param stories what happened to jobs, by their key; only where one job is asked for
  * @param executors in the order of their first offers
+ * @param whys by a job's key what [[Why]] says of it; empty where nobody reads it
  * @param classes sums over the jobs of each class
+ * @param users likewise of each user
  * @param reservationsPaused whether an operator lets no job hold slots
  * @param mode one of [[Modes]]
  */
@@ -43,7 +45,8 @@ final case class StatusDocument(
     nowMs: Long, application: ApplicationFacts, planner: PlannerFacts, plans: PlanFacts, jobs: Seq[JobFacts],
     stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
     counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty, reservationsPaused: Boolean = false,
-    mode: String = Modes.On) {
+    mode: String = Modes.On, users: Map[String, ClassFigures] = Map.empty,
+    whys: Map[String, String] = Map.empty) {
 
   def toJson: String = toNode.toString
 
@@ -59,7 +62,8 @@ final case class StatusDocument(
     writeExecutors(root.putArray("executors"))
     val counts = root.putObject("counters")
     counters.toList.sorted.foreach { case (name, count) => counts.put(name, count) }
-    writeClasses(root.putArray("classes"))
+    writeSums("class", classes, root.putArray("classes"))
+    writeSums("user", users, root.putArray("users"))
     root
   }
 
@@ -99,6 +103,12 @@ final case class StatusDocument(
     putLong(out, "ended_ms", job.times.endedMs)
     putText(out, "outcome", job.outcome)
     out.put("state", job.state.kind).put("state_text", job.state.text).put("reason", job.reason)
+    whys.get(mark.key).foreach(out.put("why", _))
+    if (mark.shown != mark.name) out.put("title", mark.shown)
+    if (mark.warnings.nonEmpty) {
+      val list = out.putArray("warnings")
+      mark.warnings.foreach(w => list.add(w.sentence))
+    }
     putLong(out, "rank", job.plan.rules.map(_.rank.toLong))
     putLong(out, "queue", job.plan.rules.flatMap(_.queue).map(_.toLong))
     out.put("tasks", job.tasks).put("tasks_done", job.tasksDone)
@@ -128,8 +138,8 @@ final case class StatusDocument(
     e.held.foreach(h => held.addObject().put("job", h.job).put("name", h.name).put("slots", h.slots))
   }
 
-  private def writeClasses(out: ArrayNode): Unit = classes.toList.sortBy(_._1).foreach { case (name, c) =>
-    val one = out.addObject().put("class", name).put("jobs", c.jobs).put("waiting_jobs", c.waiting).put("jobs_at_risk", c.atRisk)
+  private def writeSums(group: String, sums: Map[String, ClassFigures], out: ArrayNode): Unit = sums.toList.sortBy(_._1).foreach { case (name, c) =>
+    val one = out.addObject().put(group, name).put("jobs", c.jobs).put("waiting_jobs", c.waiting).put("jobs_at_risk", c.atRisk)
       .put("jobs_ended", c.ended).put("deadlines_met", c.deadlinesMet).put("deadlines_missed", c.deadlinesMissed)
       .put("jct_ms", c.jctMs)
     writeSlots(c.slots, one.putObject("slots"))

@@ -7,8 +7,8 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 
 /**
- * The status document as numbers by dotted name, for metrics systems: application, planner, plan, counters, classes and their
- * total, and what happened under each policy. No metric is per job or executor, so that the names are bounded.
+ * The status document as numbers by dotted name, for metrics systems: application, planner, plan, counters, classes, users and the
+ * total of all jobs, and what happened under each policy. No metric is per job or executor, so that the names are bounded.
  *
  * False and true are 0 and 1; what is unknown is not a number. Sums never fall, although the slot time of an evicted attempt
  * moves from one sum to another: metrics systems take a fall for a restart. A number that the document has in two places is one
@@ -37,6 +37,7 @@ final class StatusMetrics(mostPolicies: Int = StatusMetrics.MostPolicies) {
       val name = row.get("class").asText
       numbers(if (name == Total) "total" else s"class.${part(name)}", row, found)
     }
+    short.get("users").elements().asScala.foreach(row => numbers(s"user.${part(row.get("user").asText)}", row, found))
     addPolicies(document, total.times, found)
     found --= LeftOut
     found.foreach { case (name, value) => if (isSum(name)) highest(name) = math.max(value, highest.getOrElse(name, 0.0)) }
@@ -70,7 +71,7 @@ object StatusMetrics {
   private val PlannerSums = Seq("restarts", "stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("planner." + _).toSet
   private val JobsUnstored = "counters.jobs_unstored" // of now, unlike the other counters
   private val SumEnds = Seq(".jobs_ended", ".deadlines_met", ".deadlines_missed", ".jct_ms", ".in_force_ms")
-  private val Groups = Seq("counters.", "class.", "policy.")
+  private val Groups = Seq("counters.", "class.", "user.", "policy.")
   /** Among the counters is what is held at the moment, or would be in shadow mode. */
   private val HeldNow = "slots_held_now"
 

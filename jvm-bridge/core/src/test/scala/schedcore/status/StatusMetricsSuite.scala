@@ -21,7 +21,7 @@ final class StatusMetricsSuite extends AnyFunSuite {
     Nil, counters = Map("holds_total" -> 9L), classes = classes)
 
   test("classes beyond the most share a row, and jobs without a class have one") {
-    val sums = new ClassSums(most = 2)
+    val sums = ClassSums.byClass(most = 2)
     val jobs = Seq(job("a", Some("etl")), job("b", None), job("c", Some("adhoc")), job("d", Some("more")))
     jobs.foreach(j => sums.begun(j.mark))
     sums.over(jobs(3).copy(outcome = Some("ended"), times = JobTimes(1000L, endedMs = Some(5000L))))
@@ -31,8 +31,15 @@ final class StatusMetricsSuite extends AnyFunSuite {
     assert(rows("etl").slots === SlotKinds(running = 2, held = 1))
   }
 
+  test("users beyond the most share a row") {
+    val sums = ClassSums.byUser(most = 1)
+    val jobs = Seq("ada", "bob", "cy").map(user => job(user, None)).zip(Seq("ada", "bob", "cy")).map { case (j, user) => j.copy(mark = j.mark.copy(user = Some(user))) }
+    jobs.foreach(j => sums.begun(j.mark))
+    assert(sums.beside(jobs, 2000L).map { case (user, s) => user -> s.jobs } === Map("ada" -> 1, "other" -> 2))
+  }
+
   test("deadlines of jobs that ended were met or missed, those of others are at risk when missing is likelier") {
-    val sums = new ClassSums
+    val sums = ClassSums.byClass()
     val late = job("a", None, deadlineMs = Some(3000L))
     sums.begun(late.mark)
     Seq(2999L, 3000L, 3001L).foreach(end => sums.over(late.copy(outcome = Some("ended"), times = JobTimes(1000L, endedMs = Some(end)))))
@@ -52,6 +59,11 @@ final class StatusMetricsSuite extends AnyFunSuite {
     assert(figures("counters.holds_total") === 9 && figures("class.e_t_l.jobs") === 2 && figures("total.jobs") === 2)
     assert(figures("planner.silent_ms").isNaN && figures("planner.alive") === 0)
     assert(figures.keys.forall(_.matches("[a-z0-9_.]+")))
+    val users = document(1000, None, Map.empty).copy(users = Map("ada" -> ClassFigures(ended = 3, times = SlotTimes(70, 0, 0, 0))))
+    val ofUsers = new StatusMetrics().sample(users)
+    assert(ofUsers("user.ada.jobs_ended") === 3 && ofUsers("user.ada.slot_ms.run") === 70)
+    assert(StatusMetrics.isSum("user.ada.slot_ms.run") && !StatusMetrics.isSum("user.ada.waiting_jobs"))
+    assert(StatusMetrics.matters("user.ada.jobs_ended", 3) && !StatusMetrics.matters("user.ada.jobs_ended", 0))
   }
 
   test("sums that only grow are told from what goes up and down, and a number is one figure only") {

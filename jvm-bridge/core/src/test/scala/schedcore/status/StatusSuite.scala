@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.ledger.SlotUse
 import schedcore.marks.JobMark
+import schedcore.settings.MarkWarning
 import schedcore.plan.{EndForecast, JobPlan, Plan, PlanNotes, ReservationRule, Start}
 
 /** What people are told of a job: its state, its slot time, its story, and the document on the wire. */
@@ -115,35 +116,61 @@ final class StatusSuite extends AnyFunSuite {
     assert(stories.endedJobs.map(_.mark.key) === Seq("b", "c"))
   }
 
+  test("a thousand jobs that ended within the time are known, and long stories push out the oldest") {
+    def named(key: String) = job.copy(mark = mark.copy(key = key), outcome = Some("ended"))
+    val stories = new JobStories
+    (1 to 1000).foreach { i => stories.submitted(s"j$i", i); stories.ended(named(s"j$i"), i) }
+    assert(stories.endedJobs.size === 1000 && stories.of("j1").map(_.text).head === "submitted")
+    val few = new JobStories(mostEntries = 7)
+    Seq("a", "b", "c").foreach { key =>
+      few.submitted(key, 0)
+      few.add(key, 0, "stage 1.0 is ready")
+      few.ended(named(key), 1) // three entries each
+    }
+    assert(few.endedJobs.map(_.mark.key) === Seq("b", "c"))
+    few.submitted("b", 2)
+    few.ended(named("b"), 3) // in place of the earlier one
+    few.submitted("d", 4)
+    few.ended(named("d"), 5)
+    assert(few.endedJobs.map(_.mark.key) === Seq("c", "b", "d"), "3, 2 and 2 entries")
+  }
+
+  test("stages and jobs without a name of their own are shown by what they do") {
+    assert(StageNames.shown("count at report.py:3", Some("SELECT 1")) === "count at report.py:3")
+    assert(StageNames.shown("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768", Some("SELECT 1")) === "SELECT 1")
+    assert(StageNames.shown("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768", None) === "part of a SQL query")
+    val thread = "copy_local_properties at /usr/lib/python3.11/threading.py:982"
+    assert(StageNames.shown(thread, Some("SELECT 1")) === "SELECT 1")
+    assert(StageNames.shown(thread, None) === thread)
+  }
+
+  private val unknown = MarkWarning("unknown tag sched:priorty: did you mean sched:priority?", limited = false)
+
   test("the document on the wire is the example that Python reads") {
     val etl = JobFacts(
       mark.copy(key = "group-etl", name = "etl", user = None, priority = 0, deadlineMs = None, jobClass = None, grouping = JobMark.ByGroup),
       2, JobTimes(1760000000000L), 0, 0.0, Nil, 0, 0, 0, SlotTimes(0, 0, 0, 0),
       PlanForJob(Start.Planned, Some(planned.copy(rank = 1, startMs = Some(1760000040000L), deferred = true, reason = "starts in 210 s: its deadline allows it"))))
+    val sums = ClassFigures.ofLiving(job, 1760000030000L) + ClassFigures(
+      ended = 2, deadlinesMet = 1, deadlinesMissed = 1, jctMs = 90000, times = SlotTimes(10000, 0, 0, 0))
     val notes = PlanNotes("3sigma", 1760000029200L, Some(14.5), Some(0.02))
     val document = StatusDocument(
       1760000030000L, ApplicationFacts("local-1", "shared", "ada", 1759999990000L, scheduling = true, 2, 8, 4, 2, keptFreeSlots = 2),
       PlannerFacts(enabled = true, Some(4711), Some(120), 1, 0),
       PlanFacts("3sigma", Some(Plan(12, 0, 1760000039200L, ordered = true, Map.empty, about = notes)), Some(1760000029200L), 12, 0, 1),
       Seq(
-        job.copy(plan = PlanForJob(Start.Now, Some(planned), Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97))))),
+        job.copy(mark = job.mark.copy(warnings = Seq(unknown)), plan = PlanForJob(Start.Now, Some(planned), Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97))))),
         etl.copy(stages = Seq(StageFacts("5.0", "scan", 4, 0, 0, 4)))),
       executors = Seq(
         ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2)), copiedSlots = 1),
         ExecutorFacts("1", "node-2", 4, 2, Nil)),
-      counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L),
-      classes = Map("batch" -> (ClassFigures.ofLiving(job, 1760000030000L) + ClassFigures(
-        ended = 2, deadlinesMet = 1, deadlinesMissed = 1, jctMs = 90000, times = SlotTimes(10000, 0, 0, 0)))))
-    assert(parsed(document.toJson) === example("status.json"))
+      counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L), classes = Map("batch" -> sums), users = Map("ada" -> sums))
+    val why = new Why(document.jobs, document.application.slots, document.nowMs)
+    val said = document.copy(whys = document.jobs.map(j => j.mark.key -> why.of(j)).toMap)
+    assert(parsed(said.toJson) === example("status.json"))
   }
 
-  test("a page of some rows has jobs that run or wait before idle ones, in the plan's order, and executors with held slots first") {
-    def named(key: String, of: JobFacts, rank: Int) = of.copy(mark = mark.copy(key = key), plan = PlanForJob(rules = Some(planned.copy(rank = rank))))
-    val resting = idle.copy(stages = Nil)
-    val many = (0 until 1000).map(i => named(s"idle-$i", resting, i)) ++ Seq(named("waits", idle, 2), named("runs", job, 1))
-    val rows = StatusRows.jobs(many)
-    assert(rows.map(_.mark.key).take(3) === Seq("runs", "waits", "idle-0"))
-    assert(rows.size === StatusRows.Most)
+  test("a page of some rows has executors with held slots first") {
     val executors = (0 until 1000).map(i => ExecutorFacts(i.toString, "node", 4, i % 2, Nil)) :+
       ExecutorFacts("holds", "node", 4, 0, Seq(HeldFor("a", "a", 1)))
     assert(StatusRows.executors(executors).head.executor === "holds")

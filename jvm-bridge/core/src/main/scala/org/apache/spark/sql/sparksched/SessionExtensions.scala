@@ -15,7 +15,8 @@ import schedcore.marks.{JobMark, MarkSources}
 import SqlLine.Session
 
 /**
- * Sees each SQL session, and each plan that it analyses, in the thread that analyses it. Changes no plan. Spark finds it by
+ * Sees each SQL session, and each plan that it analyses, in the thread that analyses it. Changes no plan, and refuses a `SET` that would
+ * not count. Spark finds it by
  * its service file, in all sessions of applications with the bridge on their class path; also in those that the bridge does
  * not fit and leaves to Spark's own scheduler. There it does nothing.
  */
@@ -24,7 +25,10 @@ final class SessionExtensions extends SparkSessionExtensionsProvider {
     if (!SparkSched.attached(session.sparkContext)) _ => ()
     else {
       SeenSessions.add(session)
-      plan => SeenSessions.analysed(session, plan)
+      plan => {
+        SeenSessions.analysed(session, plan)
+        SetStatements.check(session, plan)
+      }
     }
   }
 }

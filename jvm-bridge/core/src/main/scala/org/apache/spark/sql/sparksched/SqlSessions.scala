@@ -11,6 +11,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.Utils
 import schedcore.marks.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
 import SqlLine.Session
 
@@ -55,7 +56,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     val unowned = executions.collect { case (key, None) => key -> property(key).toSet }
     val settings =
       (possible.flatMap(settingsOf(_)) ++ unowned :+ (MarkSources.Tags -> setTags)).groupMapReduce(_._1)(_._2)(_ ++ _)
-    val origin = Origin(certain.map(_.sessionUUID), settings, inherited = inherited(property))
+    val origin = Origin(certain.map(_.sessionUUID), settings, inherited = inherited(property), statement = statement(executions.map(_._1), property))
 
     // 3. The user.
     val user = certain.map(_.sessionUUID).flatMap { id =>
@@ -65,6 +66,15 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     }
     origin.copy(user = user)
   }
+
+  /** What the running execution does: the SQL that it was written in, or the kind of its plan's root. */
+  private def statement(keys: Seq[String], property: String => Option[String]): Option[String] = keys.reverseIterator
+    .flatMap(property(_)).flatMap(_.toLongOption).flatMap(id => Option(SQLExecution.getQueryExecution(id))).map { execution =>
+      val plan = execution.logical
+      val text = plan.collectFirst { case p if p.origin.sqlText.isDefined => p.origin.sqlText.get }
+      // As in Spark's own pages, secrets in it are hidden.
+      Utils.redact(execution.sparkSession.sessionState.conf.stringRedactionPattern, text.getOrElse(s"DataFrame query: ${plan.nodeName}"))
+    }.nextOption()
 
   private def inherited(property: String => Option[String]): Option[Map[String, String]] =
     for (query <- property(JobMark.StreamingQuery); batch <- property(JobMark.StreamingBatch);
@@ -125,7 +135,12 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
   // ---- the front door ----------------------------------------------------------------------------------------
 
   /** `SET` refuses static settings, with an error to whoever tries. Nobody but Spark has a use for these. */
-  def protectSettings(): Unit = Seq(MarkSources.SqlExecutionId, MarkSources.SqlRootId).foreach { key =>
+  def protectSettings(): Unit = {
+    SetStatements.declare(context)
+    protectIds()
+  }
+
+  private def protectIds(): Unit = Seq(MarkSources.SqlExecutionId, MarkSources.SqlRootId).foreach { key =>
     if (!SQLConf.containsConfigKey(key))
       SQLConf.buildStaticConf(key).internal().doc("Spark's own, of a Spark job.").version("").stringConf.createOptional
   }

@@ -14,7 +14,7 @@
   function argumentsOf(button) {
     const given = JSON.parse(button.dataset.schedArguments);
     const form = button.closest("[data-sched-form]");
-    if (form !== null) form.querySelectorAll("input").forEach(function (input) {
+    if (form !== null) form.querySelectorAll("input, select").forEach(function (input) {
       if (input.value.trim() !== "") given[input.name] = input.value.trim();
     });
     return JSON.stringify(given);
@@ -42,7 +42,8 @@
   document.addEventListener("click", function (event) {
     const button = event.target.closest("button[data-sched-action]");
     if (button === null) return;
-    const question = button.dataset.schedConfirm;
+    const given = JSON.parse(argumentsOf(button));
+    const question = (button.dataset.schedConfirm || "").replace("{name}", given.name);
     if (!question || window.confirm(question)) post(button);
   });
 

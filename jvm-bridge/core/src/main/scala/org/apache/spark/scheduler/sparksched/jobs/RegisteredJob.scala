@@ -6,6 +6,7 @@ import scala.collection.mutable
 import schedcore.events.Event
 import schedcore.ledger.{PoolShare, ShadowSum, SlotUse}
 import schedcore.marks.JobMark
+import schedcore.settings.MarkWarning
 import schedcore.status.JobFacts
 
 /**
@@ -15,6 +16,8 @@ import schedcore.status.JobFacts
  */
 private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: Int, val startedMs: Long, shadow: Boolean = false) {
   val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
+  /** What people are shown as a stage's name. */
+  val stageNames = mutable.HashMap.empty[String, String]
   val indices = new StageIndices
   val actions = new JobActions
   val attempts = new JobAttempts
@@ -38,8 +41,21 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   /** The stage is over. */
   def remove(stage: String): Unit = {
     stages -= stage
+    stageNames -= stage
     ending -= stage
   }
+
+  private val warningsTold = mutable.LinkedHashSet.empty[MarkWarning]
+
+  /** Marks of one of its Spark jobs do not count as given. @return those of the warnings that are new */
+  def warned(of: Seq[MarkWarning]): Seq[MarkWarning] = of.filter(w => warningsTold.sizeIs < RegisteredJob.MostWarnings && warningsTold.add(w))
+
+  def warnings: Seq[MarkWarning] = warningsTold.toList
+}
+
+private object RegisteredJob {
+  /** About its marks. */
+  private val MostWarnings = 10
 }
 
 /** The indices of a job's stages. A retry keeps its index. Only the latest are kept: a job may live as long as the application. */

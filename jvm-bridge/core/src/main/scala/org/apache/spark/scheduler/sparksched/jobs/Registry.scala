@@ -16,7 +16,7 @@ import schedcore.marks.{JobCrowds, JobMark, MarkedBlocks, MarkSources, Origin, S
 import schedcore.operators.{CalledJobs, Orders}
 import schedcore.plan.Overlay
 import schedcore.settings.Settings
-import schedcore.status.{ClassSums, ExecutorSnapshot, JobFacts, JobStories, JobTimes, SlotTimes, StageFacts}
+import schedcore.status.{ExecutorSnapshot, JobFacts, JobStories, JobSums, JobTimes, SlotTimes, StageFacts, StageNames}
 
 /**
  * The jobs, stages, tasks and executors of this application.
@@ -48,7 +48,7 @@ private[sparksched] final class Registry(
   private var arrivals = 0
   /** What happened to each job, for people. */
   val stories = new JobStories
-  val classes = new ClassSums
+  val sums = new JobSums
   val warnings = new MarkWarnings
 
   // ---- executors ---------------------------------------------------------------------------------------------
@@ -110,13 +110,16 @@ private[sparksched] final class Registry(
       nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask,
       outlook.written.map(_.partitions))
     job.stages(stage) = started
+    val shown = StageNames.shown(name, mark.statement)
+    job.stageNames(stage) = shown
+    job.warned(mark.warnings).foreach(warning => stories.add(mark.key, nowMs, s"mark: ${warning.sentence}"))
     ledger.stageStarted(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
       vertex = stageId.toString, successors = outlook.next,
       nextAtMost = outlook.written.map(_.partitions * slotsPerTask), profile = shape.profile,
       killMs = outlook.killMs, writes = outlook.written.map(_.id.toString), reads = outlook.reads.map(_.toString))
     events.offer(started)
-    stories.add(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
+    stories.add(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $shown")
     val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined
     StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline, last = last)
   }
@@ -141,7 +144,7 @@ private[sparksched] final class Registry(
     arrivals += 1
     ledger.jobRanked(mark.key, plans.rank(mark.key), arrivals)
     stories.submitted(mark.key, nowMs)
-    classes.begun(mark)
+    sums.begun(mark)
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
   }
 
@@ -257,7 +260,7 @@ private[sparksched] final class Registry(
     val endedMs = if (job.mark.endIsInferred(outcome)) job.lastActiveMs else nowMs
     val last = facts(job, Nil, nowMs, Some(endedMs)).copy(outcome = Some(job.actions.outcome(outcome)), heldSlots = 0)
     stories.ended(last, nowMs)
-    classes.over(last)
+    sums.over(last)
     ledger.jobEnded(key, nowMs)
     events.offer(Event.JobEnded(nowMs, key, outcome, Some(endedMs).filter(_ != nowMs)))
     ended(key)
@@ -405,14 +408,14 @@ private[sparksched] final class Registry(
 
   /** Every job that is not over, with its active stages as `stages` has them. */
   def jobFacts(nowMs: Long)(stages: Event.StageStarted => Option[StageFacts]): Seq[JobFacts] =
-    jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toList, nowMs)).toList
+    jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(s => stages(s).map(_.copy(name = j.stageNames.getOrElse(s.stage, s.name)))).toList, nowMs)).toList
 
   private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long, endedMs: Option[Long] = None): JobFacts = {
     val (key, held, use) = (job.mark.key, heldIdleOf(job, nowMs), job.attempts.use)
     val rule = ledger.ruleOf(key)
     val onPaperMs = ledger.heldIdleMs(key, nowMs) - held.heldMs
     JobFacts(
-      job.mark, job.arrival, JobTimes(job.startedMs, job.attempts.begunMs, endedMs),
+      job.mark.copy(warnings = job.warnings), job.arrival, JobTimes(job.startedMs, job.attempts.begunMs, endedMs),
       rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.attempts.runningSlots, ledger.heldBy(key), use.copiedSlots,
       SlotTimes(use.runMs(nowMs), held.heldMs, use.evictedMs, use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),

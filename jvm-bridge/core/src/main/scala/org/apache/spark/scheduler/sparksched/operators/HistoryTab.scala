@@ -14,7 +14,7 @@ import schedcore.PlainText
 import schedcore.ledger.LedgerCounts
 import schedcore.marks.JobMark
 import schedcore.operators.CalledJobs
-import schedcore.status.{EventLogWriter, JobFacts, SlotTimes, StatusRows}
+import schedcore.status.{EventLogWriter, JobFacts, JobFilter, PageOf, SlotTimes, StatusRows}
 
 /** The tab "Scheduling" of an application that is over, from its event log. */
 private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries) extends SparkUITab(ui, StatusTab.Prefix) {
@@ -25,76 +25,50 @@ private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries)
 /** What became of each job, what was held and copied for it, and how the planner fared. */
 private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) extends WebUIPage("") {
   import PastCells._
-  import StatusCells.{facts, wide}
+  import TablePages._
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val last = history.last
-    val jobs = history.of("job").map(_.body)
-    val plans = history.of("plan")
-    val changes = history.of("change")
-    val content = last.fold(Seq.empty[Node])(e => facts(lines(e))) ++
-      table("Jobs", JobColumns, jobs.takeRight(MostRows).reverse, jobs.size)(job(_, request)) ++
-      last.fold(Seq.empty[Node])(e => section("Classes", ClassColumns, firstOf(e.body.path("classes").elements()))(jobClass)) ++
-      table("Planner and plans", PlanColumns, plans.takeRight(MostRows).reverse, plans.size)(plan) ++
-      (if (changes.isEmpty) Nil else table("Changes by operators", ChangeColumns, changes.takeRight(MostRows).reverse, changes.size)(change)) ++
-      last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, firstOf(e.body.path("counters").properties().iterator())) { c =>
-        <tr><td>{LedgerCounts.label(PlainText.short(c.getKey))}</td><td>{c.getValue.asLong}</td></tr>
-      })
+    val jobs = history.of("job").map(_.body: JsonNode).toIndexedSeq
+    val filter = filterOf(request)
+    val chosen = page(request, jobs.filter(isChosen(filter, _)).reverse)
+    val plans = page(request, history.of("plan").toIndexedSeq.reverse, "plans")
+    val changes = page(request, history.of("change").toIndexedSeq.reverse, "changes")
+    val some = if (filter == JobFilter()) "" else s", ${chosen.all} chosen"
+    val content = style ++ last.fold(Seq.empty[Node])(e => StatusCells.facts(lines(e))) ++
+      <h4>Jobs ({jobs.size}{some})</h4> ++ filterForm(filter, users(jobs), States) ++
+      paged(request, chosen, "page")(jobColumns(request)) ++
+      last.fold(Seq.empty[Node])(e => sums(e.body, "Users", "user") ++ sums(e.body, "Classes", "class")) ++
+      (if (changes.all == 0) Nil else folded(s"Changes by operators (${changes.all})", open = true)(paged(request, changes, "changes")(ChangeColumns))) ++
+      folded(s"Planner and plans (${plans.all})", open = plans.number > 1)(paged(request, plans, "plans")(PlanColumns)) ++
+      last.fold(Seq.empty[Node]) { e =>
+        val counters = firstOf(e.body.path("counters").properties().iterator())
+        folded(s"Counters (${counters.size})", open = false)(table(CounterColumns, counters))
+      }
     PlainPage.rendered("Scheduling")(content)(UIUtils.headerSparkPage(request, _, _, tab))
   }
 
-  private def section[A](title: String, columns: Seq[String], rows: Seq[A])(row: A => Seq[Node]): Seq[Node] =
-    table(title, columns, rows, rows.size)(row)
+  private def paged[A](request: HttpServletRequest, rows: PageOf[A], parameter: String)(columns: Seq[Column[A]]): Seq[Node] =
+    if (rows.rows.isEmpty) <p>There were none.</p> else table(columns, rows.rows) ++ links(request, rows, parameter)
 
-  private def table[A](title: String, columns: Seq[String], rows: Seq[A], all: Int)(row: A => Seq[Node]): Seq[Node] =
-    <h4>{title} ({all})</h4> ++
-      (if (all > rows.size) <p>The last {rows.size} are shown.</p> else Nil) ++
-      (if (rows.isEmpty) <p>There were none.</p> else wide(UIUtils.listingTable[A](columns, row, rows)))
-
-  private def job(one: JsonNode, request: HttpServletRequest): Seq[Node] = {
-    val key = exact(one, "job")
-    def story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=${URLEncoder.encode(key, UTF_8)}")
-    val name = text(one, "name")
-    val submitted = one.path("submitted_ms").asLong
-    <tr>
-      <td>{if (key.length <= MostKey) <a href={story}>{name}</a> else Text(name)}</td>
-      <td>{text(one, "user")}</td>
-      <td>{text(one, "class")}</td>
-      <td>{text(one, "priority")}</td>
-      <td>{outcome(one)}</td>
-      <td sorttable_customkey={submitted.toString}>{UIUtils.formatDate(submitted)}</td>
-      <td sorttable_customkey={waitedMs(one).getOrElse(-1L).toString}>{waitedMs(one).fold("")(StatusCells.length)}</td>
-      <td sorttable_customkey={jctMs(one).getOrElse(-1L).toString}>{jctMs(one).fold("")(StatusCells.length)}</td>
-      <td>{deadline(one)}</td>
-      {TimeKinds.map { kind =>
-        val ms = one.path("slot_ms").path(kind).asLong
-        <td sorttable_customkey={ms.toString}>{StatusCells.length(ms)}</td>
-      }}
-    </tr>
+  private def sums(body: JsonNode, title: String, group: String): Seq[Node] = {
+    val rows = firstOf(body.path(if (group == "user") "users" else "classes").elements())
+    if (rows.isEmpty) Nil else folded(s"$title (${rows.size})", open = true)(table(sumColumns(group), rows))
   }
 
-  private def jobClass(one: JsonNode): Seq[Node] =
-    <tr>
-      <td>{text(one, "class")}</td>
-      <td>{text(one, "jobs_ended")}</td>
-      <td>{text(one, "deadlines_met")}</td>
-      <td>{text(one, "deadlines_missed")}</td>
-      {TimeKinds.map(kind => <td>{StatusCells.length(one.path("slot_ms").path(kind).asLong)}</td>)}
-    </tr>
+  private def jobColumns(request: HttpServletRequest): Seq[Column[JsonNode]] = Seq(
+    Column[JsonNode]("Job", link(request, _)),
+    Column.text[JsonNode]("User")(text(_, "user")), Column.text[JsonNode]("Class")(text(_, "class")).copy(minor = true),
+    Column.text[JsonNode]("Priority")(text(_, "priority")).copy(minor = true),
+    Column.text[JsonNode]("Outcome")(outcome),
+    Column[JsonNode]("Submitted", one => Text(UIUtils.formatDate(submittedMs(one))), one => Some(submittedMs(one).toString)),
+    length("Waited", waitedMs), length("Completion time", jctMs), Column.text[JsonNode]("Deadline")(deadline)) ++ times.map(_.copy(minor = true))
 
-  private def change(entry: HistoryEntries.Entry): Seq[Node] =
-    <tr>
-      <td>{UIUtils.formatDate(entry.timeMs)}</td>
-      <td>{text(entry.body, "by")}</td>
-      <td>{text(entry.body, "what")}</td>
-    </tr>
-
-  private def plan(entry: HistoryEntries.Entry): Seq[Node] =
-    <tr>
-      <td>{UIUtils.formatDate(entry.timeMs)}</td>
-      <td>{planText(entry.body)}</td>
-      <td>{plannerText(entry.body.path("planner"))}</td>
-    </tr>
+  private def link(request: HttpServletRequest, one: JsonNode): Seq[Node] = {
+    val key = exact(one, "job")
+    def story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=${URLEncoder.encode(key, UTF_8)}")
+    if (key.length <= MostKey) <a href={story}>{shownName(one)}</a> else Text(shownName(one))
+  }
 }
 
 /** What happened to a job. */
@@ -108,7 +82,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
       exact(_, "job") == name, exact(_, "job") == JobMark.keyOf(name), exact(_, "name") == name)
     val content: Seq[Node] =
       if (jobs.isEmpty) <p>The event log has no such job.</p> else jobs.takeRight(MostStories).reverse.flatMap(story)
-    PlainPage.rendered(s"Story of ${jobs.lastOption.fold(name)(text(_, "name"))}")(content)(UIUtils.headerSparkPage(request, _, _, tab))
+    PlainPage.rendered(s"Story of ${jobs.lastOption.fold(name)(shownName)}")(content)(UIUtils.headerSparkPage(request, _, _, tab))
   }
 
   private def story(one: JsonNode): Seq[Node] = {
@@ -128,12 +102,45 @@ private object PastCells {
   val MostStories = 20
   private val Unsuccessful = Set(JobFacts.Failed, JobFacts.Cancelled)
   val TimeKinds: Seq[String] = Seq("run", "held_idle", "copied", "evicted")
-  private val TimeColumns = Seq("Slot time run", "Held idle", "Copied", "Evicted")
-  val JobColumns: Seq[String] =
-    Seq("Job", "User", "Class", "Priority", "Outcome", "Submitted", "Waited", "Completion time", "Deadline") ++ TimeColumns
-  val ClassColumns: Seq[String] = Seq("Class", "Jobs ended", "Deadlines met", "Missed") ++ TimeColumns
-  val ChangeColumns: Seq[String] = Seq("Time", "By", "What")
-  val PlanColumns: Seq[String] = Seq("Time", "Plan in force", "Planner")
+  private val TimeTitles = Seq("Slot time run", "Held idle", "Copied", "Evicted")
+  val States: Seq[String] = Seq("ended", "failed", "cancelled", "late", "not ended")
+
+  def times: Seq[Column[JsonNode]] = TimeTitles.zip(TimeKinds).map { case (title, kind) =>
+    Column.number[JsonNode](title, StatusCells.length)(_.path("slot_ms").path(kind).asLong)
+  }
+  def sumColumns(group: String): Seq[Column[JsonNode]] = Seq(
+    group.capitalize -> group, "Jobs ended" -> "jobs_ended", "Deadlines met" -> "deadlines_met", "Missed" -> "deadlines_missed").map {
+    case (title, field) => Column.text[JsonNode](title)(text(_, field))
+  } ++ times
+  val ChangeColumns: Seq[Column[HistoryEntries.Entry]] = Seq(
+    Column.text[HistoryEntries.Entry]("Time")(e => UIUtils.formatDate(e.timeMs)),
+    Column.text[HistoryEntries.Entry]("By")(e => text(e.body, "by")), Column.text[HistoryEntries.Entry]("What")(e => text(e.body, "what")))
+  val PlanColumns: Seq[Column[HistoryEntries.Entry]] = Seq(
+    Column.text[HistoryEntries.Entry]("Time")(e => UIUtils.formatDate(e.timeMs)),
+    Column.text[HistoryEntries.Entry]("Plan in force")(e => planText(e.body)),
+    Column.text[HistoryEntries.Entry]("Planner")(e => plannerText(e.body.path("planner"))))
+  val CounterColumns: Seq[Column[java.util.Map.Entry[String, JsonNode]]] = Seq(
+    Column.text[java.util.Map.Entry[String, JsonNode]]("Counter")(c => LedgerCounts.label(PlainText.short(c.getKey))),
+    Column.number[java.util.Map.Entry[String, JsonNode]]("Since the start")(_.getValue.asLong))
+
+  def length(title: String, of: JsonNode => Option[Long]): Column[JsonNode] =
+    Column(title, (one: JsonNode) => Text(of(one).fold("")(StatusCells.length)), (one: JsonNode) => Some(of(one).getOrElse(-1L).toString))
+
+  def submittedMs(one: JsonNode): Long = one.path("submitted_ms").asLong
+
+  /** Work that nobody named is shown by what it does. */
+  def shownName(one: JsonNode): String = if (one.has("title")) text(one, "title") else text(one, "name")
+
+  def users(jobs: Seq[JsonNode]): Seq[String] = jobs.iterator.map(text(_, "user")).filter(_.nonEmpty).toSet.toList.sorted.take(StatusCells.MostUsers)
+
+  def isChosen(filter: JobFilter, one: JsonNode): Boolean = filter.copy(state = "").takes(text(one, "user"), "", shownName(one)) &&
+    (filter.state match {
+      case "" => true
+      case "not ended" => one.path("outcome").isNull
+      case "late" => exact(one, "deadline_ms").nonEmpty && deadline(one).startsWith("missed")
+      case "ended" => !one.path("outcome").isNull && !Unsuccessful(text(one, "outcome"))
+      case other => text(one, "outcome") == other
+    })
 
   /** Characters of a job's key that a link may have: what the driver gives keys is shorter. */
   val MostKey = 2048

@@ -56,8 +56,17 @@ private[sparksched] final class StatusSource(
     events.finish(document, registry.stories.takeEnded(), document.jobs.map(job => job -> registry.stories.of(job.mark.key)))
   }
 
+  /** The document for a page, and the jobs that ended lately, the latest last. */
+  def overview: (StatusDocument, Seq[JobFacts]) = {
+    val living = document
+    val why = new Why(Nil, 0, living.nowMs)
+    // Their stories have a lock of their own.
+    val ended = if (living.application.scheduling) registry.stories.endedJobs else Nil
+    (living.copy(whys = living.whys ++ ended.map(job => job.mark.key -> why.of(job))), ended)
+  }
+
   /** Without the part on each executor. */
-  private def brief: StatusDocument = made(withStories = false, withExecutors = false)(_.jobs)
+  private def brief: StatusDocument = made(withStories = false, withExecutors = false, withReasons = false)(_.jobs)
 
   private val pace = new Pace(LookShare, MostPauseNs)
 
@@ -68,7 +77,7 @@ private[sparksched] final class StatusSource(
   def look(): Unit = if (!failed && pace.due(System.nanoTime())) try {
     val startNs = System.nanoTime()
     val sampled = context.ui.isDefined && timeline.due(scheduler.nowMs)
-    val document = made(withStories = false, withExecutors = sampled)(_.jobs)
+    val document = made(withStories = false, withExecutors = sampled, withReasons = false)(_.jobs)
     if (sampled) timeline.sample(document.executors, document.nowMs)
     registry.stories.forgetOld(document.nowMs)
     document.jobs.foreach(registry.stories.look(_, document.nowMs, document.plans.inForce))
@@ -83,7 +92,8 @@ private[sparksched] final class StatusSource(
       logWarning("spark_sched: the stories of jobs can no longer be written", thrown)
   }
 
-  private def made(withStories: Boolean, withExecutors: Boolean = true)(chosen: Copied => Seq[JobFacts]): StatusDocument = {
+  private def made(withStories: Boolean, withExecutors: Boolean = true, withReasons: Boolean = true)(
+      chosen: Copied => Seq[JobFacts]): StatusDocument = {
     val (facts, list, stories) =
       if (scheduler.failOpen.isOpen) (Copied.nothing(scheduler.nowMs), Nil, Map.empty[String, Seq[StoryEntry]])
       else scheduler.synchronized {
@@ -95,10 +105,12 @@ private[sparksched] final class StatusSource(
       Option(context.applicationId).getOrElse(""), context.appName, context.sparkUser, context.startTime,
       scheduling = !scheduler.failOpen.isOpen, facts.executors, facts.slots,
       facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum, facts.keptFreeSlots)
+    lazy val why = new Why(facts.jobs, facts.slots, facts.nowMs)
     StatusDocument(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
-      facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode)
+      facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode, facts.users,
+      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty)
   }
 
   private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
@@ -107,7 +119,8 @@ private[sparksched] final class StatusSource(
     val living = jobs(now)
     Copied(
       now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executorSnapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.classes.beside(living, now),
+      if (onExecutors) registry.executorSnapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.beside(living, now),
+      registry.sums.byUser.beside(living, now),
       math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum))
   }
 
@@ -166,10 +179,10 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: ExecutorSnapshot, classes: Map[String, ClassFigures], keptFreeSlots: Int = 0)
+      onExecutors: ExecutorSnapshot, classes: Map[String, ClassFigures], users: Map[String, ClassFigures], keptFreeSlots: Int = 0)
 
   object Copied {
     def nothing(nowMs: Long): Copied =
-      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorSnapshot.Empty, Map.empty)
+      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorSnapshot.Empty, Map.empty, Map.empty)
   }
 }

@@ -3,19 +3,15 @@ package operators
 
 import java.net.URLEncoder
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.Locale
 
 import scala.util.control.NonFatal
-import scala.xml.Node
+import scala.xml.{Node, Text}
 
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.internal.Logging
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import schedcore.PlainText
-import schedcore.ledger.LedgerCounts
-import schedcore.plan.TimeQuantiles
-import schedcore.settings.Modes
-import schedcore.status.{ExecutorFacts, JobFacts, StageFacts, StatusDocument, StatusRows, StoryEntry}
+import schedcore.status.{JobFacts, JobFilter, JobRows, JobSummary, StageFacts, StatusDocument, StatusRows, StoryEntry}
 
 /** The tab "Scheduling" of the Spark UI: the status document in the style of Spark's own pages. */
 private[sparksched] final class StatusTab(ui: SparkUI, source: StatusSource, buttons: SteeringButtons)
@@ -35,73 +31,98 @@ private[sparksched] object StatusTab extends Logging {
     }
 }
 
-/** Who runs, who waits and why; whom executors' slots are held for; the planner and the plan in force. */
+/** What matters now, who runs, who waits and why, and who ended lately; the slots of executors; users; counters. */
 private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: SteeringButtons) extends WebUIPage("") {
   import StatusCells._
+  import TablePages._
 
   override def render(request: HttpServletRequest): Seq[Node] =
     PlainPage.rendered("Scheduling", buttons.access.refusalToRead(request.getHeader))(content(request))(
       UIUtils.headerSparkPage(request, _, _, tab))
 
   private def content(request: HttpServletRequest): Seq[Node] = {
-    val document = source.document
+    val (document, ended) = source.overview
     val json = UIUtils.prependBaseUri(request, tab.basePath, s"${StatusServlet.Path}/status")
-    val columns = if (buttons.shownTo(request)) JobColumns :+ "Change" else JobColumns
-    facts(lines(document)) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
-      section("Jobs", columns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
+    val filter = filterOf(request)
+    val jobs = page(request, JobRows.chosen(document.jobs, ended, filter, document.nowMs))
+    val people = (document.jobs ++ ended).flatMap(_.mark.user).distinct.sorted.take(MostUsers)
+    val some = if (filter == JobFilter()) "" else s", ${jobs.all} chosen"
+    style ++ summary(request, document, ended.size) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
+      <h4>Jobs ({document.jobs.size} not over, {ended.size} ended lately{some})</h4> ++
+      filterForm(filter, people, JobRows.States) ++
+      (if (jobs.rows.isEmpty) <p>{if (filter == JobFilter()) "There are none now." else "No job is like that."}</p>
+      else table(columns(request, document, document.nowMs), jobs.rows)) ++ links(request, jobs) ++
       TimelineView.section(request, tab.basePath, document.executors, source.timeline, document.nowMs) ++
-      section("Executors", ExecutorColumns, document.executors, StatusRows.executors(document.executors), json)(executor) ++
-      section("Counters", CounterColumns, document.counters, document.counters.toList.sorted, json)(counter)
+      section("Executors", document.executors, StatusRows.executors(document.executors), json, open = true)(ExecutorColumns) ++
+      section("Users", document.users, document.users.toList.sortBy { case (user, sums) => (-sums.times.runMs, user) }, json, open = true)(UserColumns) ++
+      section("Counters", document.counters, document.counters.toList.sorted, json, open = false)(CounterColumns)
   }
 
-  private def section[A](title: String, columns: Seq[String], all: Iterable[Any], shown: Seq[A], json: String)(
-      row: A => Seq[Node]): Seq[Node] = {
+  private def summary(request: HttpServletRequest, document: StatusDocument, ended: Int): Seq[Node] = {
+    val (found, app) = (JobSummary.of(document.jobs, document.nowMs), document.application)
+    val wait = found.longest.fold[Seq[Node]](Text("none")) { case (job, ms) =>
+      Text(s"${length(ms)}: ") ++ link(request, job) ++ Text(job.mark.user.fold("")(" of " + _))
+    }
+    val risk = found.atRisk.take(MostNamed).flatMap(job => Text(" ") ++ link(request, job)) ++
+      (if (found.atRisk.sizeIs > MostNamed) Text(s" and ${found.atRisk.size - MostNamed} more") else Nil)
+    val idle = if (app.slots == 0) "" else s"; ${percent(math.max(0, app.slots - app.runningSlots).toDouble / app.slots)} of all slots are idle"
+    val dead = document.planner.enabled && !document.planner.alive
+    <ul class="list-unstyled sched-summary">
+      {fact("Jobs", Text(s"${found.waiting} wait, ${found.running} run, ${found.idle} are between actions, $ended ended lately"))}
+      {fact("Longest wait", wait)}
+      {if (found.deadlines == 0) Nil
+      else fact("Deadlines at risk", Text(s"${found.atRisk.size} of ${found.deadlines}${if (found.atRisk.isEmpty) "" else ":"}") ++ risk, found.atRisk.nonEmpty)}
+      {fact("Slots", Text(slots(document) + idle), !app.scheduling)}
+      {fact("Planner", Text(planner(document)), dead)}
+      {fact("Plan", Text(plan(document)))}
+      {fact("Mode", Text(mode(document)))}
+    </ul>
+  }
+
+  private def fact(what: String, content: Seq[Node], alarming: Boolean = false): Seq[Node] =
+    <li class={if (alarming) "text-danger" else null}><strong>{what}:</strong> {content}</li>
+
+  private def section[A](title: String, all: Iterable[Any], shown: Seq[A], json: String, open: Boolean)(columns: Seq[Column[A]]): Seq[Node] = {
     val left = all.size - shown.size
-    <h4>{title} ({all.size})</h4> ++
+    folded(s"$title (${all.size})", open) {
       (if (left > 0) <p>{left} more are in <a href={json}>the whole document</a>.</p> else Nil) ++
-      (if (shown.isEmpty) <p>There are none now.</p> else wide(UIUtils.listingTable[A](columns, row, shown)))
+        (if (shown.isEmpty) <p>There are none now.</p> else table(columns, shown))
+    }
   }
 
-  private def row(job: JobFacts, nowMs: Long, request: HttpServletRequest): Seq[Node] = {
+  private def link(request: HttpServletRequest, job: JobFacts): Seq[Node] = {
     val key = URLEncoder.encode(job.mark.key, UTF_8)
     val story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=$key")
-    <tr>
-      <td style={Narrow}><a href={story}>{job.mark.name}</a></td>
-      <td style={Narrow}>{job.mark.user.getOrElse("")}</td>
-      <td style={Narrow}>{job.mark.jobClass.getOrElse("")}</td>
-      <td>{job.priority}</td>
-      <td>{job.state.text}</td>
-      <td>{job.reason}</td>
-      <td class="progress-cell" style="min-width: 10em" sorttable_customkey={job.tasksDone.toString}
-        title={job.stages.map(s => PlainText.of(stageText(s))).mkString("\n")}>{progress(job)}</td>
-      <td>{job.runningSlots}</td>
-      <td>{job.heldSlots}</td>
-      <td>{job.waitingSlots}</td>
-      <td sorttable_customkey={job.plan.forecast.fold(Long.MaxValue)(_.p50Ms).toString}>{endsIn(job, nowMs)}</td>
-      <td sorttable_customkey={job.mark.deadlineMs.getOrElse(Long.MaxValue).toString}>{deadline(job, nowMs)}</td>
-      {if (buttons.shownTo(request)) <td>{buttons.of(job)}</td> else Nil}
-    </tr>
+    <a href={story}>{PlainText.short(job.mark.shown)}</a>
   }
+
+  private def columns(request: HttpServletRequest, document: StatusDocument, nowMs: Long): Seq[Column[JobFacts]] = Seq(
+    Column[JobFacts]("Job", link(request, _), style = Narrow),
+    Column[JobFacts]("User", job => Text(job.mark.user.getOrElse("")), style = Narrow),
+    Column[JobFacts]("Class", job => Text(job.mark.jobClass.getOrElse("")), style = Narrow, minor = true),
+    Column.number[JobFacts]("Priority")(_.priority).copy(minor = true),
+    Column.text[JobFacts]("State")(_.state.text).copy(minor = true),
+    Column[JobFacts]("Why", why(_, document.whys), style = "min-width: 14em"),
+    Column[JobFacts]("Tasks of active stages", progress, job => Some(job.tasksDone.toString), style = "min-width: 8em", minor = true),
+    Column.number[JobFacts]("Slots running")(_.runningSlots).copy(minor = true),
+    Column.number[JobFacts]("Held")(_.heldSlots).copy(minor = true),
+    Column.number[JobFacts]("Waiting")(_.waitingSlots).copy(minor = true),
+    Column[JobFacts]("Ends in (80% interval)", job => Text(if (job.outcome.isDefined) "" else endsIn(job, nowMs)),
+      job => Some(job.plan.forecast.fold(Long.MaxValue)(_.p50Ms).toString)),
+    Column[JobFacts]("Deadline", job => Text(deadline(job, nowMs)), job => Some(job.mark.deadlineMs.getOrElse(Long.MaxValue).toString))) ++
+    (if (buttons.shownTo(request)) Seq(Column[JobFacts]("Change", job => if (job.outcome.isEmpty) buttons.of(job) else Nil)) else Nil)
+
+  private def why(job: JobFacts, whys: Map[String, String]): Seq[Node] =
+    <span title={PlainText.of(s"plan: ${job.reason}")}>{whys.getOrElse(job.mark.key, "")}</span> ++
+      job.mark.warnings.map(w => <div class="text-danger">{w.sentence}</div>)
 
   private def progress(job: JobFacts): Seq[Node] =
     if (job.tasks == 0) Nil
-    else UIUtils.makeProgressBar(job.stages.map(_.running).sum, job.tasksDone, 0, 0, Map.empty, job.tasks)
+    else <div title={job.stages.map(s => PlainText.of(stageText(s))).mkString("\n")}>{
+      UIUtils.makeProgressBar(job.stages.map(_.running).sum, job.tasksDone, 0, 0, Map.empty, job.tasks)
+    }</div>
 
   private def stageText(stage: StageFacts): String = s"stage ${stage.stage}: ${stage.done}/${stage.tasks} ${stage.name}"
-
-  private def executor(e: ExecutorFacts): Seq[Node] =
-    <tr>
-      <td>{e.executor}</td>
-      <td>{e.host}</td>
-      <td>{e.slots}</td>
-      <td>{e.runningSlots}</td>
-      <td>{e.copiedSlots}</td>
-      <td>{e.pilotSlots}</td>
-      <td>{e.heldSlots}</td>
-      <td>{e.held.map(h => s"${h.name} (${h.slots})").mkString(", ")}</td>
-    </tr>
-
-  private def counter(c: (String, Long)): Seq[Node] = <tr><td>{LedgerCounts.label(c._1)}</td><td>{c._2}</td></tr>
 }
 
 /** What happened to the jobs of a name. */
@@ -112,7 +133,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
     val name = QueryString.value(request, "name").getOrElse("")
     val refused = buttons.access.refusalToRead(request.getHeader)
     lazy val document = source.documentOf(name)
-    val title = if (refused.isDefined) name else document.jobs.lastOption.fold(name)(_.mark.name)
+    val title = if (refused.isDefined) name else document.jobs.lastOption.fold(name)(_.mark.shown)
     PlainPage.rendered(s"Story of $title", refused)(content(request, document))(UIUtils.headerSparkPage(request, _, _, tab))
   }
 
@@ -125,7 +146,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
   private def story(job: JobFacts, document: StatusDocument, change: Seq[Node]): Seq[Node] = {
     val about = Seq(
       "State" -> job.state.text,
-      "Plan's reason" -> job.reason) ++ startsIn(job, document.nowMs).map("Starts in" -> _) ++ Seq(
+      "Why" -> document.whys.getOrElse(job.mark.key, "")) ++ (if (job.outcome.isEmpty) Seq("Plan's reason" -> job.reason) else Nil) ++ job.mark.warnings.map("Mark" -> _.sentence) ++ startsIn(job, document.nowMs).map("Starts in" -> _) ++ Seq(
       "Ends in" -> endsIn(job, document.nowMs),
       "Deadline" -> deadline(job, document.nowMs),
       "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",
@@ -134,84 +155,4 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
       Seq("Time", "What happened"), entry => <tr><td>{UIUtils.formatDate(entry.atMs)}</td><td>{entry.text}</td></tr>,
       document.stories.getOrElse(job.mark.key, Nil)))
   }
-}
-
-/** Texts of cells and lines of both pages. Scala's XML literals escape names. */
-private object StatusCells {
-  val JobColumns: Seq[String] = Seq(
-    "Job", "User", "Class", "Priority", "State", "Plan's reason", "Tasks of active stages", "Slots running", "Held", "Waiting",
-    "Ends in (80% interval)", "Deadline")
-  val ExecutorColumns: Seq[String] = Seq("Executor", "Host", "Slots", "Running", "Copies", "Pilots", "Held", "Held for")
-  val CounterColumns: Seq[String] = Seq("Counter", "Since the start")
-
-  /** Of cells with texts that tenants choose: a long one moves no other column out of sight. */
-  val Narrow = "min-width: 6em; max-width: 20em; overflow-wrap: anywhere"
-
-  /** On a narrow screen the table scrolls, not the page. */
-  def wide(table: Seq[Node]): Seq[Node] = <div class="table-responsive">{table}</div>
-
-  def facts(lines: Seq[(String, String)]): Seq[Node] =
-    <ul class="list-unstyled">{lines.map { case (what, text) => <li><strong>{what}:</strong> {text}</li> }}</ul>
-
-  def lines(document: StatusDocument): Seq[(String, String)] = {
-    val app = document.application
-    val slots =
-      if (!app.scheduling) "spark_sched has failed, and Spark's own scheduling is in force"
-      else s"${app.runningSlots} of ${app.slots} run tasks on ${app.executors} executors, ${app.heldSlots} are held idle" +
-        (if (app.keptFreeSlots > 0) s", ${app.keptFreeSlots} are kept free by the plan" else "") +
-        (if (document.reservationsPaused) ", reservations are paused" else "")
-    Seq("Mode" -> mode(document), "Slots" -> slots, "Planner" -> planner(document), "Plan" -> plan(document))
-  }
-
-  private def mode(document: StatusDocument): String = document.mode match {
-    case Modes.Shadow => "shadow: plans and holds are on paper only, Spark's own order applies"
-    case Modes.Off => "off: Spark's own order applies"
-    case other => other
-  }
-
-  private def planner(document: StatusDocument): String = {
-    val p = document.planner
-    val state =
-      if (!p.enabled) "switched off"
-      else if (p.alive) s"alive (pid ${p.pid.getOrElse("")}, heard of ${length(p.silentMs.getOrElse(0L))} ago)"
-      else if (p.pid.isDefined) "starting"
-      else "not running"
-    val plans = document.plans
-    s"$state, ${p.restarts} restarts, ${plans.accepted} plans accepted, ${plans.rejected} rejected, ${plans.fallbacks} ran out"
-  }
-
-  private def plan(document: StatusDocument): String = document.plans.inForce match {
-    case None =>
-      val last = document.plans.lastMadeMs.fold("there was no plan yet")(at => s"the last plan was made ${length(document.nowMs - at)} ago")
-      s"none in force, the configured rules apply ($last)"
-    case Some(plan) =>
-      val solved = plan.about.solveMs.fold("")(ms => s", made in ${length(ms.toLong)}")
-      val gap = plan.about.gap.fold("")(g => s", at most ${percent(g)} from the best")
-      s"${plan.number} of policy ${plan.about.policy}, ${length(document.nowMs - plan.about.madeMs)} old, valid for " +
-        s"${length(plan.expiresMs - document.nowMs)} more$solved$gap"
-  }
-
-  def endsIn(job: JobFacts, nowMs: Long): String = job.plan.forecast.fold(afterJobs(job)) { f =>
-    interval(TimeQuantiles(f.p10Ms, f.p50Ms, f.p90Ms), nowMs)
-  }
-
-  private def afterJobs(job: JobFacts): String =
-    job.afterJobs.fold("unknown")(n => if (n == 1) "after 1 job" else s"after $n jobs")
-
-  /** None: it has begun, or that is unknown. */
-  def startsIn(job: JobFacts, nowMs: Long): Option[String] =
-    job.plan.forecast.filter(_ => job.times.begunMs.isEmpty).flatMap(_.start).map(interval(_, nowMs))
-
-  private def interval(at: TimeQuantiles, nowMs: Long): String = {
-    def in(atMs: Long) = length(atMs - nowMs)
-    s"${in(at.p50Ms)} (${in(at.p10Ms)} to ${in(at.p90Ms)})"
-  }
-
-  def deadline(job: JobFacts, nowMs: Long): String = job.mark.deadlineMs.fold("none") { at =>
-    val when = if (at >= nowMs) s"in ${length(at - nowMs)}" else s"passed ${length(nowMs - at)} ago"
-    job.plan.forecast.flatMap(_.deadlineProbability).fold(when)(p => s"$when, met with ${percent(p)}")
-  }
-
-  def length(ms: Long): String = UIUtils.formatDuration(math.max(0L, ms))
-  private def percent(share: Double): String = "%.1f%%".formatLocal(Locale.ROOT, 100.0 * share)
 }

@@ -13,7 +13,7 @@ private[sparksched] final class StatusViews(
   def attach(): Unit = context.ui.foreach { ui =>
     val access = UiAccess.of(context, ui.securityManager, settings)
     Utils.tryLogNonFatalError(StatusServlet.attach(ui, new SteeringServlet(status, steering, access)))
-    StatusTab.attach(ui, status, new SteeringButtons(access))
+    StatusTab.attach(ui, status, new SteeringButtons(access, () => steering.policies))
   }
 
   /** The application has its id, which metrics are named by, and writes its event log if it has one. */

@@ -41,6 +41,9 @@ private[sparksched] final class Steering(
   /** The policy that plans are made by. */
   def policy: String = switches.policy
 
+  /** Names of the policies that the planner knows, for people to choose from; empty before it has told them. */
+  @volatile var policies: Seq[String] = Nil
+
   /** The same, if it is not the one that the settings name. */
   def policySwitched: Option[String] = Option(policy).filter(_ != configured)
 

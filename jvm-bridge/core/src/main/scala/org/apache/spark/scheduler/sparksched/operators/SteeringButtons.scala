@@ -14,8 +14,10 @@ import schedcore.status.{JobFacts, StatusDocument}
 /**
  * Buttons of the tab "Scheduling", which post changes to [[SteeringServlet]]. It decides who may change what; a page only
  * spares others the sight of buttons that would be refused.
+ *
+ * @param policies names to choose from; none where no planner has told them
  */
-private[sparksched] final class SteeringButtons(val access: UiAccess) {
+private[sparksched] final class SteeringButtons(val access: UiAccess, policies: () => Seq[String]) {
   import SteeringButtons._
 
   def shownTo(request: HttpServletRequest): Boolean = access.refusalOf(request.getRemoteUser).isEmpty
@@ -33,14 +35,17 @@ private[sparksched] final class SteeringButtons(val access: UiAccess) {
   def ofAll(request: HttpServletRequest, document: StatusDocument): Seq[Node] =
     if (!shownTo(request)) Nil
     else {
-      val (text, action) = if (document.reservationsPaused) ("unpause", "unpause") else ("pause", "pause")
+      val (action, asked) =
+        if (document.reservationsPaused) ("unpause", "Let jobs hold slots again?") else ("pause", "Release all held slots, and let no job hold any?")
+      val switch = button("switch", "policy") % confirm("Switch the policy to {name}? Another planner takes over.")
+      val names = (document.plans.configured +: policies()).distinct
       <p>
         <strong>Switch the mode:</strong>
-        {Modes.All.filter(_ != document.mode).flatMap(name => button(name, "mode", "name" -> name) ++ Gap)}
+        {Modes.All.filter(_ != document.mode).flatMap(name => button(name, "mode", "name" -> name) % confirm(ModeQuestions(name)) ++ Gap)}
         <strong>Reservations:</strong>
-        {button(text, action)}
+        {button(action, action) % confirm(asked)}
         <strong>Policy:</strong>
-        {form(button("switch", "policy"), Input("name", document.plans.configured, "the policy's name"))}
+        {if (names.sizeIs > 1) choice(switch, "name", names, document.plans.configured) else form(switch, Input("name", document.plans.configured, "the policy's name"))}
       </p>
     }
 
@@ -72,6 +77,11 @@ private object SteeringButtons {
   private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
   private val Gap = Text(" ")
 
+  private val ModeQuestions = Map(
+    Modes.On -> "Switch the mode to on? Plans and reservations take effect.",
+    Modes.Shadow -> "Switch the mode to shadow? Plans and reservations are on paper only, and Spark decides every placement.",
+    Modes.Off -> "Switch the mode to off? No slots are held and no plans are made.")
+
   private def confirm(question: String): MetaData = Attribute(None, "data-sched-confirm", Text(question), Null)
 
   /** @param hint what stands in it while it is empty; `label` is for readers of screens and as a tooltip */
@@ -83,6 +93,12 @@ private object SteeringButtons {
       <input type="text" class="form-control form-control-sm d-inline-block w-auto" size="14" name={in.name} placeholder={in.hint}
         title={in.label} aria-label={in.label}/> ++ Gap
     }}{button}</span>
+
+  /** A button whose change takes one of these values. */
+  private def choice(button: Elem, name: String, values: Seq[String], chosen: String): Elem =
+    <span data-sched-form=""><select name={name} aria-label={name} class={TablePages.Field}>{values.map { each =>
+      <option value={each} selected={if (each == chosen) "selected" else null}>{each}</option>
+    }}</select> {button}</span>
 
   private def button(text: String, action: String, arguments: (String, String)*): Elem = {
     val json = mapper.createObjectNode()

@@ -3,6 +3,8 @@ package planner
 
 import java.util.concurrent.{CompletableFuture, CountDownLatch}
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import schedcore.events.Batch
 import schedcore.settings.Settings
@@ -40,6 +42,12 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** The planner accepts the settings. It may still initialise. */
   def settingsTaken(): Unit = {
     taken.complete(())
+    heartbeat.beat()
+  }
+
+  /** Names of the policies that users may switch to, as a JSON list. */
+  def policiesKnown(names: String): Unit = {
+    scheduler.steering.policies = new ObjectMapper().readTree(names).elements().asScala.map(_.asText).toList
     heartbeat.beat()
   }
 

@@ -238,7 +238,7 @@ final class RegistrySuite extends AnyFunSuite {
       assert((told.timeMs, told.endedMs) === (10021L, Some(20L)))
       assert(w.registry.stories.endedJobs.map(_.times.endedMs) === Seq(Some(20L)))
       assert(w.registry.stories.of(job).last.text.contains(" after 0.0 s,"))
-      val sums = w.registry.classes.beside(Nil, 10021)("none")
+      val sums = w.registry.sums.byClass.beside(Nil, 10021)("none")
       assert((sums.jctMs, sums.deadlinesMet, sums.deadlinesMissed) === (20L, 1L, 0L))
     }
 
@@ -320,7 +320,7 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.taskEnded(11, "success", 70)
     w.registry.markEnded("x", 70)
     w.registry.stageEnded(job, "0.0", completed = true, 70)
-    val sums = w.registry.classes.beside(Nil, 100)("none").times
+    val sums = w.registry.sums.byClass.beside(Nil, 100)("none").times
     assert((sums.heldIdleMs, sums.wouldHaveHeldMs) === ((20L, 40L)))
   }
 

@@ -1,0 +1,47 @@
+package org.apache.spark.sql.sparksched
+
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.command.SetCommand
+import org.apache.spark.sql.internal.SQLConf
+import schedcore.marks.{JobMark, SessionSetting}
+import schedcore.settings.{BadSetting, Limits, Settings}
+
+/**
+ * What a session may `SET`. A mark that cannot be read, an unknown one, or a setting of the application is refused with an exception,
+ * which also clients of Spark Connect and of a Thrift server get.
+ */
+private[sparksched] object SetStatements {
+  /** @throws BadSetting where the plan is a `SET` that would not count */
+  def check(session: SparkSession, plan: LogicalPlan): Unit = plan match {
+    case SetCommand(Some((key, Some(value)))) => refusal(session.sparkContext, key, value).foreach(why => throw new BadSetting(why))
+    case _ =>
+  }
+
+  /**
+   * Has `spark.conf.set` refuse the same of known keys: it analyses no plan. Spark checks the values of keys that it knows, and lets nobody
+   * set static ones.
+   */
+  def declare(context: SparkContext): Unit = {
+    def configured(key: String) = context.getConf.getOption(key)
+    JobMark.Fields.map(JobMark.Prefix + _).filterNot(SQLConf.containsConfigKey).foreach { key =>
+      // Spark also checks what the application's own configuration says, and would start no session.
+      if (configured(key).forall(refusal(context, key, _).isEmpty))
+        SQLConf.buildConf(key).doc("A mark of the session's jobs.").version("").stringConf
+          .checkValue(refusal(context, key, _).isEmpty, s"must be ${JobMark.Wanted(key.stripPrefix(JobMark.Prefix))}").createOptional
+    }
+    Settings.All.map(_.name).filterNot(SQLConf.containsConfigKey).foreach { key =>
+      SQLConf.buildStaticConf(key).internal().doc("A setting of the application's scheduler.").version("").stringConf.createOptional
+    }
+  }
+
+  private def refusal(context: SparkContext, key: String, value: String): Option[String] =
+    if (!key.startsWith(Settings.Prefix)) None
+    else SessionSetting.refusal(key, value, context.getConf.getOption(key), limitsOf(context), System.currentTimeMillis())
+
+  private def limitsOf(context: SparkContext): Limits = {
+    val marks = context.getConf.getOption(Settings.Marks.name)
+    marks.fold(Limits())(text => Limits(marks = text.split(',').map(_.trim).toSet))
+  }
+}

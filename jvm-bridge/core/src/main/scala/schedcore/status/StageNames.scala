@@ -1,0 +1,16 @@
+package schedcore
+package status
+
+/** What people are shown as the name of a stage. */
+object StageNames {
+  /** Spark names a stage by the call that submits it. Adaptive execution submits stages from a function without a name. */
+  private val Adaptive = "$anonfun$"
+  /** Where a Python thread began, not where the program called Spark. */
+  private val Threads = Seq("copy_local_properties at ", "/threading.py:", "/concurrent/futures/thread.py:")
+
+  /** @param statement what the stage's Spark job does, if that is known */
+  def shown(callSite: String, statement: Option[String]): String =
+    if (callSite.contains(Adaptive)) statement.getOrElse("part of a SQL query")
+    else if (Threads.exists(callSite.contains(_))) statement.getOrElse(callSite)
+    else callSite
+}
