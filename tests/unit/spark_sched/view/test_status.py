@@ -42,6 +42,8 @@ def test_every_field_of_the_document_is_read():
     assert [(each.copied, each.pilot) for each in status.executors] == [(1, 0), (0, 0)]
     assert status.counters["offers_refused"] == 7
     assert (etl.state, etl.forecast, etl.marks.user) == ("deferred", None, None)
+    assert [asdict(queue) for queue in status.queues] == example()["queues"]
+    assert (report.order.queue_name, etl.order.queue_name) == ("reports.nightly", None)
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
 
 

@@ -1,11 +1,12 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.scheduler.sparksched.jobs.{QueuedJobs, Registry}
 import org.apache.spark.scheduler.sparksched.planner.PlanBook
 import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
+import schedcore.enforce.{HoldsOfQueues, QueueBooks}
 import schedcore.events.{EventQueue, Questions, SlotNews}
-import schedcore.ledger.{Ledger, RecordedLedger}
+import schedcore.ledger.{Ledger, LedgerListener, RecordedLedger}
 
 /**
  * The books of one application: who holds which slots, the jobs and what runs of them, the plan in force, and what the planner
@@ -19,11 +20,16 @@ private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, contex
     body(registry.state(scheduler.nowMs))
   }, teaches = settings.planner.enabled)
   val slotNews: SlotNews = new SlotNews(events)
+  /** The tenants' queues. */
+  val queues: Option[QueueBooks] = settings.queues.map(new QueueBooks(_))
   val ledger: Ledger = RecordedLedger.orPlain(
-    slotNews, settings.idle, context.startTime, context.conf.getOption(RecordedLedger.Setting))
+    queues.fold[LedgerListener](slotNews)(new HoldsOfQueues(slotNews, _)), settings.idle, context.startTime,
+    context.conf.getOption(RecordedLedger.Setting))
+  queues.foreach(q => ledger.limitHolds(q.mayHold))
   val plans = new PlanBook(settings.planner.patienceMs)
   val registry: Registry = new Registry(
-    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _),
+    queues.map(new QueuedJobs(_, ledger, (sparkJob, why) => if (scheduler.enforcing) scheduler.refuse(sparkJob, why))))
   /** Whose Spark jobs are, as far as their local properties do not say so themselves. */
   val origins = new JobOrigins(context, registry.users)
   val tally = new SchedTally(registry, ledger, events, settings.mode)
