@@ -35,6 +35,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "refused_on": ("executor", "job"),
     "held_up_by": ("job", "slots"),
     "give_way": ("job", "now_ms"),
+    "give_up": ("job", "now_ms"),
     "task_launched": ("task", "stage", "index", "executor", "copy", "now_ms"),
     "task_ended": ("task", "success", "now_ms"),
     "task_undone": ("stage", "index", "now_ms"),

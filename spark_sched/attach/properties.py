@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from spark_sched.attach.cache import build
 from spark_sched.attach.spark import SparkInstall, check_same_version, find_spark
 from spark_sched.config import check_inner_master, keys, read_properties, validate, wrap_master
+from spark_sched.config.queues import read_queues
 from spark_sched.errors import BadInputError
 
 MASTER = "spark.master"
@@ -31,6 +32,7 @@ def conf(
     *,
     door: Door = "plugin",
     spark_home: Path | None = None,
+    queues: str | Path | None = None,
 ) -> dict[str, str]:
     """Return the properties that run an application on ``master`` under this scheduler.
 
@@ -45,10 +47,11 @@ def conf(
             itself is attached, too. ``master`` puts ``spark-sched:`` before the master, which works on local,
             local-cluster and standalone masters.
         spark_home: the Spark to attach to; by default ``SPARK_HOME``, else the installed pyspark.
+        queues: a TOML file of the tenants' queues (docs/how-to/queues.md); by default there are none.
 
     Raises:
-        BadInputError: a wrong master, door, key, unit or range, no usable Spark or Java, or a ``SPARK_HOME``
-            of another version than pyspark.
+        BadInputError: a wrong master, door, key, unit or range, a fault in the file of queues, no usable
+            Spark or Java, or a ``SPARK_HOME`` of another version than pyspark.
         BridgeError: the bridge does not compile.
 
     Examples:
@@ -58,6 +61,8 @@ def conf(
     spark = find_spark(spark_home)
     check_same_version(spark)
     given = {name: _text(value) for name, value in (overrides or {}).items()}
+    if queues is not None:
+        given[keys.QUEUES.name] = read_queues(Path(queues)).to_json()
     defaults = default_properties(spark)
     for name in (PLUGINS, CLASS_PATH):
         if name in defaults:

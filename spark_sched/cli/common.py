@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from spark_sched.config import BY_NAME, POLICY_PREFIX, PREFIX, validate
-from spark_sched.config.keys import HISTORY_PATH
+from spark_sched.config.keys import HISTORY_PATH, QUEUES
+from spark_sched.config.queues import read_queues
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.history import check_installed
 
@@ -102,6 +104,26 @@ def seed_option(same: str) -> Callable[..., Any]:
     return click.option(
         "--seed", type=NATURAL, default=0, show_default=True, help=f"The same seed gives the same {same}."
     )
+
+
+queues_option = click.option(
+    "--queues",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="TOML file of the tenants' queues and their limits.",
+)
+
+
+def with_queues(settings: Mapping[str, str], queues: Path | None) -> dict[str, str]:
+    """The settings with the queues of a TOML file. Raises BadInputError for a fault in the file, and if the
+    settings have queues themselves."""
+    if queues is None:
+        return dict(settings)
+    if settings.get(QUEUES.name):
+        raise BadInputError(
+            f"--queues is {str(queues)!r} but {QUEUES.name} is set, too: give only one of them"
+        )
+    return {**settings, QUEUES.name: read_queues(queues).to_json()}
 
 
 stack_option = click.option(

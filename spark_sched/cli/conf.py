@@ -8,7 +8,14 @@ import click
 
 from spark_sched.attach import build, find_spark
 from spark_sched.attach.properties import DOORS, Door, attached_properties
-from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
+from spark_sched.cli.common import (
+    DEFAULT_MASTER,
+    check_properties,
+    echo_json,
+    parse_assignments,
+    queues_option,
+    with_queues,
+)
 from spark_sched.config import check_inner_master, format_properties
 from spark_sched.files import write_whole
 
@@ -29,6 +36,7 @@ _SPARK = "Compiled for Spark {version} at {home} ({source})."
     help="Attach by a plugin and leave the master as it is, or by spark-sched: before the master.",
 )
 @click.option("--set", "assignments", multiple=True, metavar="K=V", help="Another property; repeatable.")
+@queues_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--class-path", is_flag=True, help="Print only the path of the bridge's jar.")
 @click.option(
@@ -37,7 +45,13 @@ _SPARK = "Compiled for Spark {version} at {home} ({source})."
     help="Write to this file instead of standard output.",
 )
 def command(
-    master: str, door: Door, assignments: tuple[str, ...], as_json: bool, class_path: bool, out: Path | None
+    master: str,
+    door: Door,
+    assignments: tuple[str, ...],
+    queues: Path | None,
+    as_json: bool,
+    class_path: bool,
+    out: Path | None,
 ) -> None:
     """Print the properties that run an application on INNER under spark_sched.
 
@@ -55,12 +69,13 @@ def command(
       spark-sched conf --master 'local-cluster[2,2,1024]' --out sched.conf
       spark-submit --properties-file sched.conf app.py
       spark-sched conf --master spark://host:7077 --set spark.sched.reservation.isolation=0.9
+      spark-sched conf --master yarn --queues conf/queues.toml --out sched.conf
       spark-submit --driver-class-path "$(spark-sched conf --class-path)" --properties-file my.conf app.py
     """
     if class_path:
         click.echo(build())
         return
-    given = parse_assignments("--set", assignments)
+    given = with_queues(parse_assignments("--set", assignments), queues)
     check_properties(given)
     spark = find_spark()
     attached = attached_properties(master, given, spark, door)

@@ -22,7 +22,7 @@ from spark_sched.attach.properties import (
 )
 from spark_sched.attach.spark import SparkInstall, find_spark
 from spark_sched.cli.child import run_child
-from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments
+from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments, with_queues
 from spark_sched.config import check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
 
@@ -46,6 +46,7 @@ class SubmitArguments:
     load_defaults: bool = False
     class_path: str | None = None
     door: Door = "plugin"
+    queues: Path | None = None
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -83,6 +84,8 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
             split.properties_file = Path(value)
         elif option == "--driver-class-path":
             split.class_path = value
+        elif option == "--queues":
+            split.queues = Path(value)
         elif option == "--door":
             split.door = _door(value)
         elif option == "--remote":
@@ -138,6 +141,8 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
         merged[CLASS_PATH] = split.class_path
     master = split.master or merged.get(MASTER, DEFAULT_MASTER)
     merged.pop(MASTER, None)
+    if split.queues is not None:
+        merged = with_queues(merged, split.queues)
     check_properties(merged)
     _check_deploy_mode(_DEPLOY_MODE, merged.get(_DEPLOY_MODE, "client"))
     return attached_properties(master, merged, spark, split.door)
@@ -174,7 +179,8 @@ def command(context: click.Context, arguments: tuple[str, ...]) -> None:
     --master is the master to run on (default local[*]). --conf, --properties-file and spark-defaults.conf
     have the same effect as for spark-submit; spark.sched.* settings in them are checked first. --door plugin
     (the default) attaches by a plugin and leaves the master as it is; --door master puts spark-sched: before
-    the master. The exit status is that of spark-submit.
+    the master. --queues FILE sets the tenants' queues of a TOML file. The exit status is that of
+    spark-submit.
 
     \b
     Examples:

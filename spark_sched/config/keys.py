@@ -322,6 +322,15 @@ LIMITS_JOBS_PER_USER = ConfigKey(
     "The most jobs that one user has at a time. Further work of the user is one job, without marks and "
     "without copies, until one of the jobs ends. All users together have 10,000 jobs at most.",
 )
+QUEUES = ConfigKey(
+    "spark.sched.queues",
+    values.queues(),
+    "",
+    "The queues of tenants with their limits, and the rules that place jobs in them, as one line of JSON. "
+    "`spark-sched conf`, `submit` and `spark_sched.conf` make it of a TOML file (`--queues FILE`, "
+    "`queues=FILE`), which docs/how-to/queues.md explains. Empty: no queues. The driver enforces it even "
+    "without a planner.",
+)
 MODE = ConfigKey(
     "spark.sched.mode",
     values.choice("on", "shadow", "off"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from spark_sched.config.queues import QueueTree, parse_queues
 from spark_sched.errors import did_you_mean
 from spark_sched.units import TIME_EXAMPLES, format_time_ms, parse_time_ms
 
@@ -170,6 +171,12 @@ def database() -> ValueKind[str]:
         "log, so set spark.sched.history.password"
     )
     return ValueKind("path", wanted, parse, shown=lambda _: "a URL with a password")
+
+
+def queues() -> ValueKind[QueueTree | None]:
+    """A tree of queues as one line of JSON; empty: None."""
+    wanted = "the one line that `spark-sched conf --queues FILE` makes of a file of queues"
+    return ValueKind("JSON", wanted, parse_queues)
 
 
 def text(unit: str = "text", *, required: bool = False) -> ValueKind[str]:

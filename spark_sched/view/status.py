@@ -244,11 +244,33 @@ class JobTimes:
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """A job's place in the order of arrival; its rank and queue in the plan in force, None without one."""
+    """A job's place in the order of arrival; its rank and queue in the plan in force, None without one; and
+    the tenants' queue that it is in, None if the application has none."""
 
     arrival: int
     rank: int | None
     queue: int | None
+    queue_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """What the jobs of a tenants' queue, and of the queues below it, have now.
+
+    Attributes:
+        ceiling_slots: the most slots that it may have now; None: it has no ceiling.
+        peak_slots: the most that ran tasks and were held at a time.
+        refused_jobs: how often a job was cancelled because too many waited, or because it waited too long.
+    """
+
+    queue: str
+    ceiling_slots: int | None
+    running_slots: int
+    held_slots: int
+    peak_slots: int
+    running_jobs: int
+    waiting_jobs: int
+    refused_jobs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +371,7 @@ class Status:
         executors: in the order of their first offers; none where the driver is older than this field.
         counters: whole numbers since the application's start, by name; likewise.
         classes, users: sums over the jobs of each class, and of each user; likewise.
+        queues: the tenants' queues, parents before their children; likewise.
     """
 
     now_ms: int
@@ -363,6 +386,7 @@ class Status:
     users: tuple[GroupStatus, ...] = ()
     reservations_paused: bool = False
     mode: str = "on"
+    queues: tuple[QueueStatus, ...] = ()
 
     @classmethod
     def from_json(cls, document: Any) -> Status:
@@ -388,6 +412,7 @@ class Status:
                 users=tuple(_group(each, "user") for each in document.get("users", ())),
                 reservations_paused=document.get("reservations_paused", False),
                 mode=document.get("mode", "on"),
+                queues=tuple(_read(QueueStatus, each) for each in document.get("queues", ())),
             )
         except (KeyError, TypeError) as error:
             raise BadInputError(

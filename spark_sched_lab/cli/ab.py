@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import echo_json, needing, note, refuse_without, region_option, stack_option
+from spark_sched.cli.common import (
+    echo_json,
+    needing,
+    note,
+    queues_option,
+    refuse_without,
+    region_option,
+    stack_option,
+    with_queues,
+)
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, wide_console
+
+if TYPE_CHECKING:
+    from spark_sched_lab.runs.paired.arms import Arm
 
 _OUT = click.option(
     "--out",
@@ -34,6 +47,7 @@ def command() -> None:
 @command.command("run")
 @click.argument("suite", type=click.Path(path_type=Path))
 @_OUT
+@queues_option
 @click.option(
     "--simulate", is_flag=True, help="Run in the simulator instead of on a cluster of this machine."
 )
@@ -54,6 +68,7 @@ def run_command(
     context: click.Context,
     suite: Path,
     out: Path,
+    queues: Path | None,
     simulate: bool,
     master: str | None,
     place: str | None,
@@ -72,6 +87,7 @@ def run_command(
     Examples:
       spark-sched ab run conf/ab/deadlines.toml --out deadlines
       spark-sched ab run conf/ab/deadlines.toml --simulate --json
+      spark-sched ab run conf/ab/deadlines.toml --simulate --queues conf/queues.toml
       spark-sched ab run conf/ab/deadlines.toml --on ec2 --out deadlines-ec2
     """
     if sum([simulate, master is not None, place is not None]) > 1:
@@ -88,6 +104,8 @@ def run_command(
     from spark_sched_lab.runs.paired.application import ArmError
 
     plan = read_suite(suite)
+    if queues is not None:
+        plan = replace(plan, arms=tuple(_in_queues(arm, queues) for arm in plan.arms))
 
     try:
         if place is None:
@@ -104,6 +122,15 @@ def run_command(
     except (ArmError, ClusterError) as error:
         raise Failure(f"{error}\nfinished runs are stored, repeat the command to continue") from None
     _publish(document, out, as_json)
+
+
+def _in_queues(arm: Arm, queues: Path) -> Arm:
+    """The arm with the tenants' queues; Spark's own scheduling has none."""
+    return (
+        arm
+        if arm.stock
+        else replace(arm, properties=tuple(with_queues(dict(arm.properties), queues).items()))
+    )
 
 
 @command.command("report")

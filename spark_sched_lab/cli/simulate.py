@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import NATURAL, echo_json, needing
+from spark_sched.cli.common import NATURAL, echo_json, needing, queues_option, with_queues
 from spark_sched.errors import check_one_of
 from spark_sched.files import write_whole
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from spark_sched_lab.runs.simulate.experiment import Experiment, SimulatedArm
     from spark_sched_lab.runs.simulate.in_process import SeedRun
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", "seeds", multiple=True, type=NATURAL, help="Seed to use instead of the file's; repeatable."
 )
+@queues_option
 @click.option("--jobs", "shown", type=NATURAL, default=0, metavar="N", help="Show N jobs per run.")
 @click.option(
     "--on",
@@ -53,6 +57,7 @@ def command(
     out: Path | None,
     only: tuple[str, ...],
     seeds: tuple[int, ...],
+    queues: Path | None,
     shown: int,
     place: str | None,
 ) -> None:
@@ -65,6 +70,7 @@ def command(
     Examples:
       spark-sched simulate conf/experiments/baselines.toml
       spark-sched simulate conf/experiments/isolation.toml --out results --json
+      spark-sched simulate conf/experiments/baselines.toml --queues conf/queues.toml
       spark-sched simulate conf/experiments/isolation.toml --on spark://host:7077
     """
     with needing("simulate"):
@@ -72,6 +78,8 @@ def command(
 
     plan = read_experiment(experiment)
     arms = [arm for arm in plan.arms if not only or arm.name in only]
+    if queues is not None:
+        arms = [replace(arm, settings=with_queues(arm.settings, queues)) for arm in arms]
     for name in only:
         check_one_of("--arm", name, [arm.name for arm in plan.arms])
     try:
@@ -115,6 +123,7 @@ def _run(
     shown: int,
     place: str | None,
 ) -> dict[str, Any]:
+    from spark_sched_lab.engine.queue_rows import by_queue
     from spark_sched_lab.runs.simulate.result_files import TableFile
     from spark_sched_lab.runs.simulate.summary import mean_over_runs, summarize
 
@@ -137,6 +146,8 @@ def _run(
             if arm is arms[0]:  # the arms of one seed share its jobs
                 left_out.update(missing)
             run: dict[str, Any] = {"seed": seed, "totals": result.totals, "classes": summarize(result)}
+            if result.queues:
+                run["queues"] = by_queue(result)
             if shown:
                 run["jobs"] = [row for _, row in zip(range(shown), result.rows(), strict=False)]
             runs[arm.name].append(run)
@@ -182,6 +193,21 @@ _RARE = ("unfinished", "deadlines_missed", "copies", "evictions")
 _JOBS = ("job", "class", "priority", "submit_ms", "first_launch_ms", "end_ms", "jct_ms", "tasks", "attempts")
 
 
+def queue_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """A row per queue: what its jobs had."""
+    numbers = ("ceiling", "peak slots", "slot time, s", "jobs", "refused", "JCT mean, s", "wait, s")
+    table = aligned_table(["queue"], numbers, title=title)
+    for row in rows:
+        cells = (row["ceiling_slots"], row["peak_slots"], row["slot_s"], row["jobs"], row["refused"])
+        times = (row["jct_mean_s"], row["wait_mean_s"])
+        table.add_row(
+            row["queue"],
+            *("–" if cell is None else f"{cell:g}" for cell in cells),
+            *("–" if time_s is None else f"{time_s:.1f}" for time_s in times),
+        )
+    return table
+
+
 def _print(document: dict[str, Any]) -> None:
     console = wide_console(140)
     rows = [row for arm in document["arms"] for row in arm["classes"]]
@@ -206,5 +232,9 @@ def _print(document: dict[str, Any]) -> None:
                 for row in run["jobs"]:
                     jobs.add_row(*("" if row[key] is None else str(row[key]) for key in _JOBS))
                 console.print(jobs)
+    for arm in document["arms"]:
+        for run in arm["runs"]:
+            if "queues" in run:
+                console.print(queue_table(run["queues"], f"{arm['arm']}, seed {run['seed']}: queues"))
     for reason, count in document["left_out"].items():
         click.echo(f"left out: {reason}: {count}", err=True)

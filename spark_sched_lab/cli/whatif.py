@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_sched.cli.common import NATURAL, echo_json, needing, parse_assignments, seed_option
+from spark_sched.cli.common import (
+    NATURAL,
+    echo_json,
+    needing,
+    parse_assignments,
+    queues_option,
+    seed_option,
+    with_queues,
+)
 from spark_sched.errors import BadInputError
 from spark_sched.plain_text import plain
 from spark_sched.terminal import aligned_table, description_column, progress_bar, say, wide_console
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--set", "settings", multiple=True, metavar="K=V", help="Try this spark.sched.* setting; repeatable."
 )
+@queues_option
 @click.option(
     "--priority",
     "priorities",
@@ -58,6 +67,7 @@ def command(
     logs: tuple[Path, ...],
     policies: tuple[str, ...],
     settings: tuple[str, ...],
+    queues: Path | None,
     priorities: tuple[str, ...],
     predictor: str,
     pools: Path | None,
@@ -77,13 +87,14 @@ def command(
       spark-sched whatif app-20260101
       spark-sched whatif app-20260101 --priority 'report*=10' --policy reservation --policy priority
       spark-sched whatif events/ --set spark.sched.reservation.isolation=0.9 --json
+      spark-sched whatif events/ --queues queues.toml
     """
     with needing("whatif"):
         from spark_sched_lab.whatif import Question, read_pools
 
     question = Question(
         policies=policies,
-        settings=parse_assignments("--set", settings),
+        settings=with_queues(parse_assignments("--set", settings), queues),
         priorities=tuple(_priorities(priorities)),
         predictor=predictor,
         pools=None if pools is None else read_pools(pools),
@@ -158,6 +169,8 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
 
 
 def _print(log: Mapping[str, Any], shown: int) -> None:
+    from spark_sched_lab.cli.simulate import queue_table
+
     console = wide_console(140)
     title = f"{log['log']}: Spark {log['spark'] or '?'}, {log['executors']} executors, {log['slots']} slots"
     console.print(plain(title), markup=False, highlight=False, soft_wrap=True)
@@ -175,4 +188,7 @@ def _print(log: Mapping[str, Any], shown: int) -> None:
             name = str(row["name"] or row["job"]).splitlines()[0][:48]
             table.add_row(name, str(row["priority"]), *("–" if s is None else f"{s:.1f}" for s in times))
         console.print(table)
+    for arm in log["arms"]:
+        if arm["queues"]:
+            console.print(queue_table(arm["queues"], f"{arm['arm']}: queues"))
     console.print()

@@ -40,6 +40,8 @@ class Nodes:
         totals = self.plans.totals.copy()  # snapshots keep theirs
         totals[node] = spec.slots if joins else 0
         self.plans.totals = totals
+        if self.reservations.tenants is not None:
+            self.reservations.tenants.usage.capacity(sum(totals))
         self.instant.changed |= planning.NODES
         if joins:
             self.slots.join(node, spec.slots)

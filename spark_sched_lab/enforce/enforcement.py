@@ -40,6 +40,8 @@ class Verdict(Enum):
     NOTHING_SPARE = "nothing spare"
     STARTS_LATER = "its start has not come"
     WAS_EVICTED = "evicted"
+    NOT_ADMITTED = "waits in the admission queue"
+    AT_CEILING = "its queue is at its ceiling"
 
     @property
     def may(self) -> bool:
@@ -103,6 +105,22 @@ class WaitingSet(Protocol):
 
     @property
     def slots_per_task(self) -> int: ...
+
+
+class QueueGate(Protocol):
+    """The tenants' queues (`spark_sched_lab.enforce.queue_usage`) as enforcement sees them."""
+
+    def refusal(self, waiting: WaitingSet) -> Verdict | None:
+        """Why the task set may take no slot, as far as its queue decides; None: it may."""
+        ...
+
+    def claims(self) -> Callable[[WaitingSet], int]:
+        """Counts the slots that task sets may take beside each other, of those that they wait for."""
+        ...
+
+
+def _waiting_slots(waiting: WaitingSet) -> int:
+    return waiting.waiting_slots
 
 
 class OfferRank(NamedTuple):
@@ -213,11 +231,13 @@ class Enforcement:
     """
 
     __slots__ = (
-        "_for_new", "_found_none", "_now_ms", "_spare", "_starts", "_turns", "gives_spare", "spare_wanted",
+        "_for_new", "_found_none", "_gate", "_now_ms", "_spare", "_starts", "_turns", "gives_spare",
+        "spare_wanted",
     )  # fmt: skip
 
-    def __init__(self, starts: StartGate, queues: QueueTurns) -> None:
+    def __init__(self, starts: StartGate, queues: QueueTurns, gate: QueueGate | None = None) -> None:
         self._starts = starts
+        self._gate = gate  # None: the application has no queues of tenants
         self._turns = queues
         self._now_ms = 0
         self._spare = 0
@@ -255,12 +275,13 @@ class Enforcement:
         """The number of open slots that no job with a start waits for, negative if there are too few; and the
         number for which jobs wait that no plan contains."""
         spare, for_new = open_slots, 0
+        claimed = _waiting_slots if self._gate is None else self._gate.claims()
         for each in waiting:
             start = self.start(each.job.key)
             if start is Start.NOW or start is Start.PLANNED:
-                spare -= each.waiting_slots
+                spare -= claimed(each)
             elif start is Start.UNPLANNED:
-                for_new += each.waiting_slots
+                for_new += claimed(each)
         return spare, for_new
 
     def start(self, job: str) -> Start:
@@ -268,7 +289,11 @@ class Enforcement:
         return self._starts.of(job, self._now_ms)
 
     def planned(self, waiting: WaitingSet) -> Verdict:
-        """The verdict by the plan's starts and pilots. Slots held for other jobs are checked elsewhere."""
+        """The verdict by the job's queue and the plan's starts and pilots. Slots held for other jobs are
+        checked elsewhere."""
+        refusal = None if self._gate is None else self._gate.refusal(waiting)
+        if refusal is not None:
+            return refusal
         start = self._starts.of(waiting.job.key, self._now_ms)
         if start is Start.NOW:
             if not waiting.pilots_first:
@@ -298,12 +323,15 @@ class Enforcement:
     def spares_again(self, open_slots: int, waiting: Iterable[WaitingSet]) -> bool:
         """Whether a task set that found no spare slot in this round would find one now: a launch ends holds
         that its job no longer needs, and nothing else offers these slots again."""
-        found_none = [each for each in self._found_none if each.waiting_slots > 0]
+        found_none = [each for each in self._found_none if each.waiting_slots > 0 and self._may_grow(each)]
         if not found_none:
             return False
         spare, for_new = self._spares(open_slots, waiting)
         of_start = {Start.UNPLANNED: spare, Start.SPARE: spare - for_new}
         return any(of_start.get(self.start(each.job.key), 0) >= each.slots_at_once for each in found_none)
+
+    def _may_grow(self, waiting: WaitingSet) -> bool:
+        return self._gate is None or self._gate.refusal(waiting) is None
 
     def rank(self, waiting: WaitingSet) -> OfferRank:
         """Its place among the task sets that are offered slots."""

@@ -9,14 +9,14 @@ both or none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from spark_sched_lab.enforce import ledger_copies, ledger_decisions, ledger_demand, ledger_fit
 from spark_sched_lab.enforce.barriers import Barriers
 from spark_sched_lab.enforce.idle import UNBOUNDED, IdleLimits
 from spark_sched_lab.enforce.ledger_decisions import Decision
 from spark_sched_lab.enforce.ledger_holdings import LedgerHoldings, LedgerListener
-from spark_sched_lab.enforce.ledger_order import refuses, waits_behind, withheld
+from spark_sched_lab.enforce.ledger_order import protects, refuses, waits_behind, withheld
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
@@ -296,6 +296,23 @@ class Ledger:
             for e in self._executors.values():
                 while j in e.held_by:
                     self._holdings.unhold(e, j, "gave_way", now_ms)
+
+    def limit_holds(self, may_hold: Callable[[str], bool]) -> None:
+        """From now on ``may_hold`` says of a job whether its queue lets it hold one more slot."""
+        self._holdings.may_hold = may_hold
+
+    def is_safe(self, holder: str, asker: str) -> bool:
+        """Whether the slots that ``holder`` holds are safe from ``asker``."""
+        theirs, mine = self._jobs.get(holder), self._jobs.get(asker)
+        return theirs is not None and (mine is None or (theirs is not mine and protects(theirs, mine)))
+
+    def give_up(self, job: str, now_ms: int) -> None:
+        """Release one slot that the job holds, on the latest executor: its queue is at its ceiling."""
+        j = self._jobs.get(job)
+        for e in reversed(self._executors.values()):
+            if j is not None and j in e.held_by:
+                self._holdings.unhold(e, j, "ceiling", now_ms)
+                return
 
     def task_launched(
         self, task: int, stage: str, index: int, executor: str, copy: bool, now_ms: int

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from spark_sched_lab.enforce import ledger_demand, ledger_fit
@@ -33,7 +34,7 @@ class LedgerHoldings:
 
     __slots__ = (
         "_held_since_ms", "_listener", "_pools", "attempts", "counters", "executors", "held_now", "jobs",
-        "pauses", "stages",
+        "may_hold", "pauses", "stages",
     )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, pauses: LedgerPauses) -> None:
@@ -47,6 +48,8 @@ class LedgerHoldings:
         self.held_now = 0
         self._held_since_ms = 0
         self._pools: dict[str, PoolUse] = {}
+        #: Whether the queue of the job of this key lets it hold one more slot.
+        self.may_hold: Callable[[str], bool] | None = None
 
     def held_idle_ms(self, now_ms: int) -> int:
         """Idle-held slot time so far, in slot-milliseconds."""
@@ -98,6 +101,8 @@ class LedgerHoldings:
     def hold(self, j: LedgerJob, p: LedgerStage | None, executor: str, now_ms: int) -> bool:
         e = self.executors.get(executor)
         if e is None or not e.open or e.free <= e.held:
+            return False
+        if self.may_hold is not None and not self.may_hold(j.key):
             return False
         self._integrate(j, now_ms)
         self.pauses.changing(j, now_ms)
@@ -245,6 +250,8 @@ class LedgerHoldings:
     def _wanted_on(self, j: LedgerJob, e: LedgerExecutor, now_ms: int) -> int:
         """Slots that the job would take of this executor."""
         if not j.may_hold or j.deadline_ms <= now_ms:
+            return 0
+        if self.may_hold is not None and not self.may_hold(j.key):
             return 0
         if ledger_demand.shaped(j):
             return ledger_fit.wanted_on(j, e, self.executors, now_ms)

@@ -53,6 +53,8 @@ class Attempts:
         now, job = self.instant.now_ms, stage.job
         self.launched += 1
         a = Attempt(self.launched, stage, index, node, now, copy)
+        if (tenants := self.reservations.tenants) is not None:
+            tenants.launched(job, self.slots.holders.get(job, {}).get(node, 0), now)
         self.slots.take(node)
         stage.running[a.task] = a
         stage.view = job.view = None
@@ -162,6 +164,8 @@ class Attempts:
             return None if a is None else RunningAttempt(a.stage.job.priority, a.stage.restartable, 1)
 
         waiting_slots = sum(stage.waiting_slots for stage in job.stages.values())
+        if (tenants := self.reservations.tenants) is not None:
+            waiting_slots = min(waiting_slots, tenants.room(job))
         for task in preempted(named, job.priority, waiting_slots, running):
             self.evict(found[task], beneficiary=job.key)
 
@@ -173,6 +177,8 @@ class Attempts:
         job = stage.job
         stage.view = job.view = None
         job.running_slots -= 1
+        if (tenants := self.reservations.tenants) is not None:
+            tenants.usage.stopped(job.key, 1)
         if self.since_plan.touched is not None:
             self.since_plan.touched[job] = None
         if job.queue is not None:

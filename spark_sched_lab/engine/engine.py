@@ -20,7 +20,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from spark_sched.config import Settings
+from spark_sched.config import Settings, keys
 from spark_sched.protocol.events import Event
 from spark_sched_lab.cluster.cluster import ClusterSpec
 from spark_sched_lab.cluster.durations import Durations
@@ -58,6 +58,7 @@ from spark_sched_lab.engine.records import Attempt, JobRun
 from spark_sched_lab.engine.reservations import Reservations
 from spark_sched_lab.engine.results import Recorder, Result
 from spark_sched_lab.engine.rules import Rules
+from spark_sched_lab.engine.tenant_queues import TenantQueues
 from spark_sched_lab.engine.waiting import WaitingStages
 from spark_sched_lab.engine.workload import JobSpec, SchedulingChange
 
@@ -107,6 +108,8 @@ class Simulation:
         reservations = Reservations(
             slots, active, [node.slots for node in cluster.nodes], emitted.listener, rules.overlay.idle, seed
         )
+        tree = settings[keys.QUEUES]
+        tenants = None if tree is None else TenantQueues(tree, instant, reservations, active)
         self._jobs = ActiveJobs(
             instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, rules,
             reservations, active, iter(jobs),
@@ -121,6 +124,8 @@ class Simulation:
         if cluster.model == "sharing":
             self._servers = attempts.servers = Servers(cluster, slots, rng, agenda.push, attempts.evict)
         at_first = [0 if node.from_ms else node.slots for node in cluster.nodes]
+        if tenants is not None:
+            tenants.usage.capacity(sum(at_first))
         self._plans = Plans(
             planner, instant, agenda, self._jobs, attempts, slots, waiting, gates, queues, starts, emitted,
             at_first,
@@ -130,6 +135,7 @@ class Simulation:
             launch=attempts.launch,
             wake=lambda at_ms, stage: agenda.push(at_ms, LocalityOver(stage)),
             replan=self._plans.make if self._replans(planner.mask) else None,
+            tenants=tenants,
         )  # fmt: skip
         self._nodes = Nodes(cluster.nodes, instant, slots, reservations, emitted, attempts, self._plans)
         self._armed_ms: int | None = None
@@ -148,6 +154,7 @@ class Simulation:
     def _run(self, progress: Callable[[int, int], None] | None) -> Result:
         heap, slots, instant, plans = self._agenda.heap, self._slots, self._instant, self._plans
         reservations = self._jobs.reservations
+        active, tenants = self._jobs.active, reservations.tenants
         mask, succeeded, changes = plans.planner.mask, self._attempts.succeeded, self._changes
         pop = heapq.heappop
         self._jobs.next_arrival()
@@ -177,6 +184,9 @@ class Simulation:
             # 2. What expires now.
             if slots.holders and reservations.expire(now):
                 instant.changed |= planning.EXPIRED
+            if tenants is not None:
+                for key in tenants.usage.overdue(now):
+                    self._jobs.refused(active[key])
             # 3. The plan.
             if instant.changed & mask:
                 plans.make()
@@ -186,7 +196,7 @@ class Simulation:
                 if mask & planning.ROUNDS and instant.changed:
                     plans.make()
             # 6. The next wake-up.
-            if slots.holders or self._starts.active:
+            if slots.holders or self._starts.active or tenants is not None:
                 self._arm()
             if self._check:
                 reservations.check(now)
@@ -238,7 +248,13 @@ class Simulation:
     def _arm(self) -> None:
         """Set the next timer. One that fires too early costs less than moving it with each deadline."""
         now_ms = self._instant.now_ms
-        wakes_ms = (self._jobs.reservations.next_wake_ms(now_ms), self._starts.next_start_ms(now_ms))
+        reservations = self._jobs.reservations
+        tenants = reservations.tenants
+        wakes_ms = (
+            reservations.next_wake_ms(now_ms) if self._slots.holders else None,
+            self._starts.next_start_ms(now_ms),
+            None if tenants is None else tenants.usage.next_due_ms(),
+        )
         wake_ms = min(at_ms for at_ms in (*wakes_ms, FOREVER_MS) if at_ms is not None)
         if wake_ms < (FOREVER_MS if self._armed_ms is None else self._armed_ms):
             self._armed_ms = max(wake_ms, now_ms + 1)
@@ -259,4 +275,5 @@ class Simulation:
             totals["energy_j"] = sum(self._servers.energy_j(now_ms))
         # Jobs that are still in the queue or in the source at the horizon were never submitted.
         totals["jobs_not_submitted"] = self._jobs.never_submitted()
-        return self._recorder.result(totals)
+        tenants = self._jobs.reservations.tenants
+        return self._recorder.result(totals, [] if tenants is None else tenants.rows())

@@ -133,7 +133,12 @@ class ActiveJobs:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         now_ms, newcomers = self.instant.now_ms, self.newcomers
         spec = self.rules.limited(spec)
+        queue = None
+        if (tenants := self.reservations.tenants) is not None:
+            queue, priority = tenants.limited(spec)
+            spec = replace(spec, priority=priority)
         job = JobRun(spec, next(self._numbers.job), self.rules.own(spec))
+        job.terms.queue = queue
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
         job.rule = self.rules.in_force(job.terms)
@@ -142,6 +147,13 @@ class ActiveJobs:
         self.since_plan.new[spec.key] = job
         self.instant.changed |= planning.ARRIVALS
         self.emitted.job_started(spec, now_ms)
+        if not (
+            tenants is None
+            or queue is None
+            or tenants.usage.entered(job.key, queue, spec.priority, job.arrival, now_ms)
+        ):
+            self.refused(job)
+            return
         if newcomers.reserve:
             self.reservations.rule_set(job, now_ms)
         for index, stage in enumerate(spec.stages):
@@ -170,6 +182,8 @@ class ActiveJobs:
         job.terms.on_hold = change.on_hold
         own = job.terms.own_rule = self.rules.own(job.spec)
         job.terms.changed = True
+        if (tenants := self.reservations.tenants) is not None:
+            tenants.usage.ranked(job.key, change.priority)
         if newcomers.reserve or job.terms.on_hold:
             job.priority = own.priority
             job.rule = self.rules.in_force(job.terms)
@@ -240,18 +254,34 @@ class ActiveJobs:
 
     def end(self, job: JobRun) -> None:
         """The job is over."""
+        self.recorder.job(job, self._over(job))
+
+    def refused(self, job: JobRun) -> None:
+        """The job is cancelled before any of its tasks has started: its queue lets it wait no longer."""
+        for stage in job.stages.values():
+            if stage.queued:
+                self.waiting.remove(stage)
+            if self.gates.behind(stage):
+                self.gates.emptied(stage)
+        self.recorder.unfinished(job)
+        self._over(job)
+
+    def _over(self, job: JobRun) -> int:
+        """Forget the job. Returns when that was."""
         now_ms = self.instant.now_ms
         self.reservations.job_ended(job, now_ms)
+        if (tenants := self.reservations.tenants) is not None:
+            tenants.usage.left(job.key)
         del self.active[job.key]
         self.since_plan.new.pop(job.key, None)
         self.since_plan.ended[job.key] = EndedJob(now_ms, job.sums.work_ms + job.sums.wasted_ms)
         self.instant.changed |= planning.JOBS
         self.emitted.job_ended(job, now_ms)
-        self.recorder.job(job, now_ms)
         if job.spec.changes:
             self.agenda.forget_changes(job)
         for following in job.spec.then:
             self.agenda.push(now_ms + following.pause_ms, Follower(following))
+        return now_ms
 
     def never_submitted(self) -> int:
         """How many jobs the end of the run left in the agenda, in the workload or behind active jobs."""

@@ -14,6 +14,7 @@ from spark_sched_lab.engine.gates import Gates
 from spark_sched_lab.engine.records import StageRun
 from spark_sched_lab.engine.reservations import Reservations
 from spark_sched_lab.engine.stages import fits_whole
+from spark_sched_lab.engine.tenant_queues import TenantQueues
 from spark_sched_lab.engine.waiting import WaitingStages
 
 _ONLY_SPARE = frozenset({Start.SPARE, Start.UNPLANNED})
@@ -31,6 +32,7 @@ class Launcher:
         launch: starts an attempt of a task of a stage on a node.
         wake: schedules a round of launches at a time (ms), until which a stage waits for a nearer slot.
         replan: makes a plan after each launch; None: plans last for the instant.
+        tenants: the tenants' queues; None: there are none.
     """
 
     slots: Slots
@@ -42,10 +44,11 @@ class Launcher:
     launch: _Launch
     wake: Callable[[int, StageRun], None]
     replan: Callable[[], None] | None
+    tenants: TenantQueues | None = None
     _enforcement: Enforcement = field(init=False)
 
     def __post_init__(self) -> None:
-        self._enforcement = Enforcement(self.starts, self.queues)
+        self._enforcement = Enforcement(self.starts, self.queues, self.tenants)
 
     @property
     def wanted(self) -> bool:
@@ -169,7 +172,8 @@ class Launcher:
         """Launch as many of the stage's tasks as there are slots for, at most ``most`` of them; of a gang all
         tasks. Returns whether the order has changed."""
         slots, pending, places = self.slots, stage.pending, stage.places
-        if self.starts.active and not self._enforcement.planned(stage).may:
+        checked = self.starts.active or self.tenants is not None
+        if checked and not self._enforcement.planned(stage).may:
             return False
         if places.refused and not slots.could_take(stage, slots.opened, now_ms):
             return False
@@ -186,6 +190,8 @@ class Launcher:
                 continue
             most -= 1
             if most == 0:
+                break
+            if self.tenants is not None and pending and self.tenants.refusal(stage) is not None:
                 break
             if self.replan is not None:
                 if not pending or not self.waiting.only_one:

@@ -205,6 +205,7 @@ class JobTerms:
         share: slots that it may still take, by partition; None: any.
         powerful: its tasks take open slots of the fastest nodes first.
         on_hold: an operator lets none of its tasks start.
+        queue: the tenants' queue that it is in; None: there are none.
     """
 
     marks: JobMarks
@@ -215,6 +216,7 @@ class JobTerms:
     share: dict[int, int] | None = None
     powerful: bool = False
     on_hold: bool = False
+    queue: str | None = None
 
 
 class JobProgress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spark_sched.protocol.events import Event, SlotFreed, SlotHeld
 from spark_sched_lab.cluster.placement import Slots
@@ -16,6 +17,9 @@ from spark_sched_lab.enforce.idle import IdleLimits
 from spark_sched_lab.enforce.ledger import Ledger
 from spark_sched_lab.enforce.rule import Rule
 from spark_sched_lab.engine.records import Attempt, JobRun, StageRun
+
+if TYPE_CHECKING:
+    from spark_sched_lab.engine.tenant_queues import TenantQueues
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +33,7 @@ class Reservations:
         limits: what held slots may cost while no stage of their job is active.
         seed: of the draws of calibrated deadlines.
         engaged: whether any job ever reserved: before that there is nothing to report.
+        tenants: the tenants' queues, which count held slots and limit them; None: there are none.
     """
 
     slots: Slots
@@ -38,6 +43,7 @@ class Reservations:
     limits: IdleLimits
     seed: int
     engaged: bool = False
+    tenants: TenantQueues | None = None
     _ledger: Ledger | None = None
     _known: set[str] = field(default_factory=set)
     _stand_ins: set[str] = field(default_factory=set)
@@ -52,6 +58,8 @@ class Reservations:
         run.held[executor] = run.held.get(executor, 0) + 1
         run.view = None
         self.slots.hold(run, self.slots.nodes.number[executor])
+        if self.tenants is not None:
+            self.tenants.usage.held(job)
         if self.emit is not None:
             self.emit(SlotHeld(now_ms, job, stage, executor, deadline_ms))
 
@@ -63,6 +71,8 @@ class Reservations:
             run.held[executor] -= 1
         run.view = None
         self.slots.unhold(run, self.slots.nodes.number[executor])
+        if self.tenants is not None:
+            self.tenants.usage.unheld(job)
         if self.emit is not None:
             self.emit(SlotFreed(now_ms, job, executor, reason))
 
@@ -191,6 +201,8 @@ class Reservations:
         """The first job that may hold slots has arrived: report all running tasks to the ledger."""
         ledger = self._ledger = Ledger(self, self.limits, self.seed)
         self.engaged = True
+        if self.tenants is not None:
+            ledger.limit_holds(self.tenants.usage.may_hold)
         for node, name in enumerate(self.slots.nodes.names):
             leaving = self.slots.left.get(node, 0) > 0
             if self.slots.present[node] or leaving:
@@ -205,14 +217,30 @@ class Reservations:
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger
 
+    def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool:
+        """Whether the slots that ``holder`` holds are safe from the job."""
+        ledger = self._ledger
+        assert ledger is not None, f"job {holder} holds slots and there is no ledger"
+        return ledger.is_safe(holder, self._asker(ledger, job, now_ms))
+
+    def give_up(self, job: str, now_ms: int) -> None:
+        """The job's queue is at its ceiling, and another of its jobs takes a slot for one that this one
+        holds."""
+        assert self._ledger is not None, f"job {job} holds slots and there is no ledger"
+        self._ledger.give_up(job, now_ms)
+
     def _may_launch(self, job: JobRun, node: int, now_ms: int) -> bool:
         ledger = self._ledger
         assert ledger is not None, "somebody holds slots and there is no ledger"
-        key = job.key
-        if key not in self._known:
-            key = self._stand_in(ledger, job, now_ms)
-            ledger.job_ranked(key, job.rank, job.arrival)  # which matters only while it asks
-        return ledger.may_launch(key, self.slots.nodes.names[node])
+        return ledger.may_launch(self._asker(ledger, job, now_ms), self.slots.nodes.names[node])
+
+    def _asker(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
+        """The key under which the ledger knows the job that asks."""
+        if job.key in self._known:
+            return job.key
+        key = self._stand_in(ledger, job, now_ms)
+        ledger.job_ranked(key, job.rank, job.arrival)  # which matters only while it asks
+        return key
 
     def _stand_in(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
         priority, pool = job.priority, job.rule.pool

@@ -31,12 +31,15 @@ class Result:
         tasks: columns by name, one entry per ended attempt; empty where they were not kept. ``job`` is the
             job's ``number``, ``node`` an entry of ``nodes``.
         totals: sums over the run: the clock at its end, plans, holds and copies, energy.
+        queues: by tenants' queue its ceiling at the end (``ceiling_slots``), the most slots that its jobs
+            had at a time (``peak_slots``), and the jobs that it refused; empty where there are none.
     """
 
     jobs: dict[str, list[Any]]
     tasks: dict[str, list[Any]]
     totals: dict[str, float]
     nodes: list[str] = field(repr=False)
+    queues: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def unfinished(self) -> int:
@@ -54,6 +57,7 @@ class Recorder:
     def __init__(self, nodes: list[str]) -> None:
         self.ended = 0
         self._nodes = nodes
+        self._queues: list[str | None] = []
         self._text: dict[str, list[str | None]] = {name: [] for name in _TEXT}
         self._numbers = {name: array("q") for name in _JOB_NUMBERS}
         self._tasks = {name: array("q") for name in _TASK_NUMBERS}
@@ -81,6 +85,7 @@ class Recorder:
 
     def _add(self, job: JobRun, end_ms: int) -> None:
         s, sums = job.spec, job.sums
+        self._queues.append(job.terms.queue)
         for name, text in zip(_TEXT, (s.key, s.name or None, s.user, s.job_class), strict=True):
             self._text[name].append(text)
         values = (
@@ -105,8 +110,10 @@ class Recorder:
         for name, value in zip(_JOB_NUMBERS, values, strict=True):
             self._numbers[name].append(value)
 
-    def result(self, totals: dict[str, float]) -> Result:
+    def result(self, totals: dict[str, float], queues: list[dict[str, Any]]) -> Result:
         jobs: dict[str, list[Any]] = {**self._text}
+        if queues:
+            jobs["queue"] = list(self._queues)
         for name, column in self._numbers.items():
             nullable = name in ("first_launch_ms", "end_ms", "deadline_ms")
             jobs[name] = [None if nullable and v < 0 else v for v in column]
@@ -116,4 +123,4 @@ class Recorder:
         tasks: dict[str, list[Any]] = {name: list(column) for name, column in self._tasks.items()}
         tasks["outcome"] = [_OUTCOMES[code] for code in tasks["outcome"]]
         tasks["copy"] = [bool(copy) for copy in tasks["copy"]]
-        return Result(jobs, tasks, totals, self._nodes)
+        return Result(jobs, tasks, totals, self._nodes, queues)

@@ -30,6 +30,7 @@ APPLIED: tuple[ConfigKey[Any], ...] = (
     keys.LIMITS_MAX_PRIORITY,
     keys.LIMITS_MAX_ISOLATION,
     keys.PLANNER_SOLVER,
+    keys.QUEUES,
 )
 _APPLIED = frozenset(key.name for key in APPLIED)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched_lab.engine.queue_rows import by_queue
 from spark_sched_lab.simulator import JobSpec, Result, simulate
 from spark_sched_lab.traces.readers.spark_measured import KINDS
 from spark_sched_lab.whatif.accuracy import errors
@@ -119,6 +120,7 @@ def _arm(name: str, arm: ReplayArm, result: Result, model: Model, recorded: Reco
         "copies": int(totals["copies_launched"]),
         "copies_won": int(totals["copies_won"]),
         "copies_wasted_slot_s": totals["copies_wasted_ms"] / 1000.0,
+        "queues": by_queue(result),
         "jobs": rows,
     }
 

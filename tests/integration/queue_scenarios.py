@@ -5,7 +5,10 @@ Run like those of `scenarios`, with the UI switched on.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 from pyspark import InheritableThread
@@ -13,7 +16,16 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from spark_sched.view.status import JobStatus
-from tests.integration.scenarios import Result, release, settled, sleeper, sleeper_after, wait_until
+from tests.integration.scenarios import (
+    Result,
+    counters,
+    planner_pid,
+    release,
+    settled,
+    sleeper,
+    sleeper_after,
+    wait_until,
+)
 from tests.integration.status_scenarios import command, page
 
 TASK_S = 0.5
@@ -94,3 +106,70 @@ def ten_equal_jobs(spark: SparkSession) -> Result:
         "story": story,
         "text": text,
     }
+
+
+def two_teams(spark: SparkSession) -> Result:
+    """Two teams with ceilings on four slots; the planner is killed on the way, and one job waits for a place.
+
+    Returns the times between which tasks really ran, by team.
+    """
+    sc = spark.sparkContext
+    ran: dict[str, list[tuple[int, float, float]]] = {"etl": [], "bi": []}
+
+    def work(team: str, name: str, tasks: int) -> None:
+        with spark_sched.job(spark, name, user=team):
+            for _ in range(2):
+                ran[team] += sc.parallelize(range(tasks), tasks).map(sleeper(lambda _: TASK_S)).collect()
+
+    def start(team: str, name: str, tasks: int) -> InheritableThread:
+        thread = InheritableThread(target=work, args=(team, name, tasks))
+        thread.start()
+        wait_until(lambda: any(j.name == name for j in spark_sched.status(spark).jobs), f"{name} was to come")
+        return thread
+
+    pid = planner_pid(sc)
+    threads = [start("etl", "load", 9)]
+    wait_until(
+        lambda: any(q.queue == "etl" and q.running_slots == 1 for q in spark_sched.status(spark).queues),
+        "its queue was to be at its ceiling",
+    )
+    story = str(spark_sched.explain(spark, "load"))
+    os.kill(pid, signal.SIGKILL)
+    threads += [start("bi", "first", 4), start("bi", "second", 2)]
+    status = spark_sched.status(spark)
+    waiting = [job for job in status.jobs if job.name == "second"]
+    for thread in threads:
+        thread.join()
+    queues = {each.queue: each for each in spark_sched.status(spark).queues}
+    return {
+        "ran": ran,
+        "load": story,
+        "second": [(job.order.queue_name, job.state, job.state_text) for job in waiting],
+        "peaks": {name: (each.peak_slots, each.ceiling_slots) for name, each in queues.items()},
+        "left": {name: each.running_slots + each.running_jobs for name, each in queues.items()},
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def refused_job(spark: SparkSession) -> Result:
+    """A queue with one place for a job and none to wait: the second job is cancelled, and runs later."""
+    sc = spark.sparkContext
+
+    def run(name: str, begin: Path) -> None:
+        with spark_sched.job(spark, name, user="bi"):
+            sc.parallelize(range(2), 2).map(sleeper_after(begin, lambda _: 0.0)).collect()
+
+    with release() as begin:
+        first = InheritableThread(target=run, args=("first", begin))
+        first.start()
+        wait_until(lambda: any(j.slots.running for j in spark_sched.status(spark).jobs), "it was to run")
+        said = ""
+        try:
+            run("second", begin)
+        except Exception as error:
+            said = str(error)
+        begin.touch()
+        first.join()
+        run("second", begin)
+    return {"said": said, "refused": [q.refused_jobs for q in spark_sched.status(spark).queues]}

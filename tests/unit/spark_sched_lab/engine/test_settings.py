@@ -46,6 +46,7 @@ TRIALS = {
     keys.LIMITS_IDLE_BURST: Trial("0s", "1min", HELD),
     keys.LIMITS_MAX_PRIORITY: Trial("10", "-1"),
     keys.LIMITS_MAX_ISOLATION: Trial("1", "0", front={"isolation": 1.0}),
+    keys.QUEUES: Trial("", '{"default":"q","queues":[{"queue":"q","ceiling":"50 %"}]}'),
 }
 
 

@@ -47,6 +47,8 @@ object Verdict {
   case object NothingSpare extends Verdict(false, "nothing spare")
   case object StartsLater extends Verdict(false, "its start has not come")
   case object WasEvicted extends Verdict(false, "evicted")
+  case object NotAdmitted extends Verdict(false, "waits in the admission queue")
+  case object AtCeiling extends Verdict(false, "its queue is at its ceiling")
 }
 
 /** Lower is first: priority, whether it is the turn of the job's queue, the job's place in that, then its arrival. */
@@ -64,8 +66,10 @@ object OfferRank {
  * same between `beginSpare` and `endSpare`: what nobody took goes to those that may take nothing else. `rank` is the order
  * in which task sets are offered slots. `spark_sched_lab.enforce.enforcement` is the twin in the simulator, and golden sequences
  * under `protocol/golden/enforcement` bind the two. Used under its owner's lock only.
+ *
+ * @param queues the tenants' queues, which are asked first
  */
-final class Enforcement(ledger: Ledger, plans: PlanInForce) {
+final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[QueueUsage] = None) {
 
   private var nowMs = 0L
   private var sparing = false
@@ -116,8 +120,19 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
 
   def start(job: String): Start = if (plans.starts.active) plans.starts.of(job, nowMs) else Start.Now
 
-  /** The verdict by starts and pilots of the plan, without regard to held slots. */
-  def planned(set: WaitingSet): Verdict = start(set.job) match {
+  /** The verdict by the job's queue, and by starts and pilots of the plan, without regard to held slots. */
+  def planned(set: WaitingSet): Verdict = refusal(set).getOrElse(byPlan(set))
+
+  /** Why the task set may take no slot, as far as its queue decides. */
+  private def refusal(set: WaitingSet): Option[Verdict] = queues.flatMap { q =>
+    val needed = if (set.waitsAsGang) set.slotsPerTask * set.numTasks else set.slotsPerTask
+    Option.when(q.room(set.job, ledger.isSafe(_, set.job)) < needed)(if (q.admitted(set.job)) Verdict.AtCeiling else Verdict.NotAdmitted)
+  }
+
+  /** Slots that a job's queue leaves it now. */
+  def room(job: String): Int = queues.fold(Int.MaxValue)(_.room(job, ledger.isSafe(_, job)))
+
+  private def byPlan(set: WaitingSet): Verdict = start(set.job) match {
     case Start.Spare | Start.Planned | Start.Unplanned if owed.contains(set) => Verdict.Open
     case Start.Now if !set.pilotsFirst => Verdict.Open
     case Start.Now if sparing => Verdict.LeftOver
@@ -193,13 +208,18 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   def sparesAgain(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): Boolean =
     foundNone.exists(_.waitingTasks > 0) && {
       val now = spare(open, waiting)
-      foundNone.exists(set => set.waitingTasks > 0 && now.suffice(set, start(set.job)))
+      foundNone.exists(set => set.waitingTasks > 0 && now.suffice(set, start(set.job)) && refusal(set).isEmpty)
     }
 
   private def spare(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): SpareSlots = {
     val found = new SpareSlots
     open.foreach { case (profile, slots) => found.add(profile, slots) }
-    waiting.foreach(set => found.want(set, start(set.job)))
+    val claimed = mutable.HashMap.empty[String, Int]
+    waiting.foreach { set =>
+      // A job waits for no more slots than its queue leaves it.
+      def slots = queues.fold(set.waitingSlots)(_.claim(set.job, set.waitingSlots, claimed, ledger.isSafe(_, set.job)))
+      found.want(set, start(set.job), slots)
+    }
     found
   }
 }
@@ -211,9 +231,9 @@ private final class SpareSlots {
 
   def add(profile: Int, slots: Int): Unit = left(profile) = left.getOrElse(profile, 0) + slots
 
-  def want(set: WaitingSet, start: Start): Unit = start match {
-    case Start.Now | Start.Planned => add(set.executorProfile, -set.waitingSlots)
-    case Start.Unplanned => forNew(set.executorProfile) = forNew.getOrElse(set.executorProfile, 0) + set.waitingSlots
+  def want(set: WaitingSet, start: Start, slots: => Int): Unit = start match {
+    case Start.Now | Start.Planned => add(set.executorProfile, -slots)
+    case Start.Unplanned => forNew(set.executorProfile) = forNew.getOrElse(set.executorProfile, 0) + slots
     case Start.Spare | Start.Evicted =>
   }
 

@@ -259,6 +259,19 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) holdings.unhold(e, j, "gave_way", nowMs))
   }
 
+  /** From now on `mayHold` says of a job whether its queue lets it hold one more slot. */
+  def limitHolds(mayHold: String => Boolean): Unit = holdings.mayHold = mayHold
+
+  /** Whether the slots that `holder` holds are safe from `asker`. */
+  def isSafe(holder: String, asker: String): Boolean = jobs.get(holder).exists { theirs =>
+    jobs.get(asker).forall(mine => (theirs ne mine) && LedgerOrder.protects(theirs, mine))
+  }
+
+  /** The job releases one slot that it holds, on the latest executor: its queue is at its ceiling. */
+  def giveUp(job: String, nowMs: Long): Unit = jobs.get(job).foreach { j =>
+    executors.valuesIterator.filter(_.heldBy.contains(j)).toList.lastOption.foreach(holdings.unhold(_, j, "ceiling", nowMs))
+  }
+
   def taskLaunched(task: Long, stage: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
     stages.get(stage).foreach { p =>
       val j = p.job

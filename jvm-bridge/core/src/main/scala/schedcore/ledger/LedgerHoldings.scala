@@ -15,6 +15,8 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   val attempts = mutable.HashMap.empty[Long, LedgerAttempt]
   private val pools = mutable.HashMap.empty[String, PoolUse]
   val counters = new LedgerCounters
+  /** Whether the queue of the job of this key lets it hold one more slot. */
+  var mayHold: String => Boolean = _ => true
   private var held = 0
   private var heldSinceMs = 0L
 
@@ -79,7 +81,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   // ---- one slot ----------------------------------------------------------------------------------------------
 
   def hold(j: LedgerJob, p: Option[LedgerStage], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
-    val fits = e.open && e.free > e.held
+    val fits = e.open && e.free > e.held && mayHold(j.key)
     if (fits) {
       integrate(j, nowMs)
       pauses.changing(j, nowMs)
@@ -212,7 +214,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
 
   /** Slots that the job would take of this executor. */
   private def wantedOn(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Int =
-    if (!j.mayHold || j.deadlineMs <= nowMs) 0
+    if (!j.mayHold || j.deadlineMs <= nowMs || !mayHold(j.key)) 0
     else if (LedgerFit.shaped(j)) LedgerFit.wantedOn(j, e, executors.values, nowMs)
     else if (runsOn(j, e)) LedgerDemand.wanted(j, nowMs)
     else 0

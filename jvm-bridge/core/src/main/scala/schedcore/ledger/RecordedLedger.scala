@@ -101,6 +101,8 @@ final class RecordedLedger private (calls: RecordedLedger.Calls, idle: IdleLimit
 
   override def giveWay(job: String, nowMs: Long): Unit = step("give_way", nowMs)(_.put("job", job))(super.giveWay(job, nowMs))
 
+  override def giveUp(job: String, nowMs: Long): Unit = step("give_up", nowMs)(_.put("job", job))(super.giveUp(job, nowMs))
+
   override def taskLaunched(task: Long, stage: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
     step("task_launched", nowMs)(
       _.put("task", task).put("stage", stage).put("index", index).put("executor", executor).put("copy", copy))(

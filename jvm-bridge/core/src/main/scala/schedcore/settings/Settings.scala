@@ -26,7 +26,8 @@ final case class Settings(
     mode: String = Modes.On,
     steeringEnabled: Boolean = true,
     uiHosts: Set[String] = Set.empty,
-    jobsPerUser: Int = Settings.JobsPerUser.default.toInt)
+    jobsPerUser: Int = Settings.JobsPerUser.default.toInt,
+    queues: Option[QueueTree] = None)
 
 /** Text that no log and no message shows. */
 final class Secret(val text: String) {
@@ -105,6 +106,7 @@ object Settings {
   val Mode = Key("spark.sched.mode", "on")
   val SteeringEnabled = Key("spark.sched.steering.enabled", "true")
   val UiHosts = Key("spark.sched.ui.hosts", "")
+  val Queues = Key("spark.sched.queues", "")
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
@@ -114,7 +116,7 @@ object Settings {
     PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy, PlannerSolver, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
     QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, JobsPerUser, Mode, SteeringEnabled,
-    UiHosts, Seed)
+    UiHosts, Queues, Seed)
 
   /** Jobs of all users at a time, so also the largest value of [[JobsPerUser]]. */
   val MostJobs = 10000
@@ -172,7 +174,8 @@ object Settings {
       mode = read.oneOf(Mode, Modes.All),
       steeringEnabled = read.flag(SteeringEnabled),
       uiHosts = read.hosts(UiHosts),
-      jobsPerUser = read.integer(JobsPerUser, 1, MostJobs))
+      jobsPerUser = read.integer(JobsPerUser, 1, MostJobs),
+      queues = QueueTree.parse(read.text(Queues)))
   }
 
   // The user's part of a URL, or a parameter that is called so.

@@ -69,7 +69,7 @@ object SlotTimes {
 final case class JobTimes(submittedMs: Long, begunMs: Option[Long] = None, endedMs: Option[Long] = None)
 
 /**
- * The plan in force as it concerns one job.
+ * The plan in force and the tenants' queue as they concern one job.
  *
  * @param start what the job's waiting tasks may do
  * @param rules None: the plan does not contain the job
@@ -79,7 +79,15 @@ final case class JobTimes(submittedMs: Long, begunMs: Option[Long] = None, ended
  */
 final case class PlanForJob(
     start: Start = Start.Now, rules: Option[JobPlan] = None, forecast: Option[EndForecast] = None, keptFor: Seq[String] = Nil,
-    queuedBehind: Option[Int] = None)
+    queuedBehind: Option[Int] = None, queue: JobQueue = JobQueue())
+
+/**
+ * A job's queue of tenants.
+ *
+ * @param name its path; None: the application has none
+ * @param waits why it lets the job have no further slot, in a sentence, if the job waits for one
+ */
+final case class JobQueue(name: Option[String] = None, waits: Option[String] = None)
 
 /**
  * A copy of one job's state at a moment, to be read without the scheduler's lock.
@@ -132,7 +140,9 @@ final case class JobFacts(
   /** How many jobs are before it, where that is all that is known about its end. A plan may be older than its first task. */
   def afterJobs: Option[Int] = plan.queuedBehind.filter(_ => plan.forecast.isEmpty && times.begunMs.isEmpty)
 
-  def reason: String = if (onHold) JobFacts.OnHold else plan.rules.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
+  def reason: String = if (onHold) JobFacts.OnHold else plan.queue.waits.getOrElse(planReason)
+
+  private def planReason: String = plan.rules.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }
 
 object JobFacts {
@@ -161,7 +171,7 @@ object JobState {
     else if (job.stages.exists(s => s.pilotsFirst && s.gated > 0)) plain("pilots")
     else if (job.runningSlots > 0) plain("running")
     else if (job.waitingSlots == 0) JobState("idle", "idle between actions")
-    else waiting(job)
+    else job.plan.queue.waits.fold(waiting(job))(JobState("waiting", _))
 
   private def waiting(job: JobFacts): JobState = job.plan.start match {
     case Start.Planned =>

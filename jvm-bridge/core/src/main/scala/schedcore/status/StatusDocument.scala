@@ -46,7 +46,7 @@ final case class StatusDocument(
     stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
     counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty, reservationsPaused: Boolean = false,
     mode: String = Modes.On, users: Map[String, ClassFigures] = Map.empty,
-    whys: Map[String, String] = Map.empty) {
+    whys: Map[String, String] = Map.empty, queues: Seq[QueueFigures] = Nil) {
 
   def toJson: String = toNode.toString
 
@@ -64,6 +64,7 @@ final case class StatusDocument(
     counters.toList.sorted.foreach { case (name, count) => counts.put(name, count) }
     writeSums("class", classes, root.putArray("classes"))
     writeSums("user", users, root.putArray("users"))
+    if (queues.nonEmpty) writeQueues(root.putArray("queues"))
     root
   }
 
@@ -111,6 +112,7 @@ final case class StatusDocument(
     }
     putLong(out, "rank", job.plan.rules.map(_.rank.toLong))
     putLong(out, "queue", job.plan.rules.flatMap(_.queue).map(_.toLong))
+    job.plan.queue.name.foreach(out.put("queue_name", _))
     out.put("tasks", job.tasks).put("tasks_done", job.tasksDone)
     writeStages(job, out)
     writeSlots(job.slotKinds, out.putObject("slots"))
@@ -146,6 +148,13 @@ final case class StatusDocument(
     writeTimes(c.times, one.putObject("slot_ms"))
   }
 
+  private def writeQueues(out: ArrayNode): Unit = queues.foreach { q =>
+    val one = out.addObject().put("queue", q.queue)
+    putLong(one, "ceiling_slots", q.ceiling.map(_.toLong))
+    one.put("running_slots", q.running).put("held_slots", q.held).put("peak_slots", q.peak)
+      .put("running_jobs", q.jobs).put("waiting_jobs", q.waiting).put("refused_jobs", q.refused)
+  }
+
   private def writeSlots(slots: SlotKinds, out: ObjectNode): Unit =
     out.put("running", slots.running).put("held", slots.held).put("pilot", slots.pilot).put("copied", slots.copied)
       .put("waiting", slots.waiting).put("deferred", slots.deferred)
@@ -165,6 +174,16 @@ final case class StatusDocument(
   private def putText(out: ObjectNode, field: String, value: Option[String]): Unit =
     value.fold[Any](out.putNull(field))(out.put(field, _))
 }
+
+/**
+ * What the jobs of a tenants' queue, and of those below it, have now.
+ *
+ * @param ceiling the most slots that it may have now; None: it has no ceiling
+ * @param peak the most slots that it ever had
+ * @param refused how often a job was refused
+ */
+final case class QueueFigures(
+    queue: String, ceiling: Option[Int], running: Int, held: Int, peak: Int, jobs: Int, waiting: Int, refused: Int)
 
 object StatusDocument {
   val Schema = 1

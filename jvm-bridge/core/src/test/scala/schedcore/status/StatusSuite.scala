@@ -159,12 +159,14 @@ final class StatusSuite extends AnyFunSuite {
       PlannerFacts(enabled = true, Some(4711), Some(120), 1, 0),
       PlanFacts("3sigma", Some(Plan(12, 0, 1760000039200L, ordered = true, Map.empty, about = notes)), Some(1760000029200L), 12, 0, 1),
       Seq(
-        job.copy(mark = job.mark.copy(warnings = Seq(unknown)), plan = PlanForJob(Start.Now, Some(planned), Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97))))),
+        job.copy(mark = job.mark.copy(warnings = Seq(unknown)), plan = PlanForJob(Start.Now, Some(planned), Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97))),
+          queue = JobQueue(Some("reports.nightly")))),
         etl.copy(stages = Seq(StageFacts("5.0", "scan", 4, 0, 0, 4)))),
       executors = Seq(
         ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2)), copiedSlots = 1),
         ExecutorFacts("1", "node-2", 4, 2, Nil)),
-      counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L), classes = Map("batch" -> sums), users = Map("ada" -> sums))
+      counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L), classes = Map("batch" -> sums), users = Map("ada" -> sums),
+      queues = Seq(QueueFigures("reports", Some(6), 4, 2, 6, 1, 0, 0), QueueFigures("reports.nightly", None, 4, 2, 6, 1, 0, 3)))
     val why = new Why(document.jobs, document.application.slots, document.nowMs)
     val said = document.copy(whys = document.jobs.map(j => j.mark.key -> why.of(j)).toMap)
     assert(parsed(said.toJson) === example("status.json"))
@@ -175,6 +177,14 @@ final class StatusSuite extends AnyFunSuite {
       ExecutorFacts("holds", "node", 4, 0, Seq(HeldFor("a", "a", 1)))
     assert(StatusRows.executors(executors).head.executor === "holds")
     assert(StatusRows.executors(executors).size === StatusRows.Most)
+  }
+
+  test("a job whose queue lets it have no slot says so before anything else") {
+    val full = "waits: queue etl is at its ceiling of 8 slots"
+    val waiting = idle.copy(plan = PlanForJob(Start.Now, Some(planned), queue = JobQueue(Some("etl"), Some(full))))
+    assert(waiting.state === JobState("waiting", full))
+    assert(waiting.reason === full)
+    assert(waiting.copy(plan = waiting.plan.copy(queue = JobQueue(Some("etl")))).reason === planned.reason)
   }
 
   private val mapper = new ObjectMapper()

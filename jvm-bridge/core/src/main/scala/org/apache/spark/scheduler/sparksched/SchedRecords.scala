@@ -1,11 +1,12 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.scheduler.sparksched.jobs.{QueuedJobs, Registry}
 import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
-import schedcore.events.{EventQueue, HeldSlotEvents, Questions}
-import schedcore.ledger.{Ledger, RecordedLedger}
+import schedcore.enforce.{HoldsOfQueues, QueueUsage}
+import schedcore.events.{EventQueue, Questions, HeldSlotEvents}
+import schedcore.ledger.{Ledger, LedgerListener, RecordedLedger}
 
 /**
  * The records of one application: held slots, jobs and their running tasks, the plan in force, events for the planner and
@@ -19,11 +20,16 @@ private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, cont
     body(registry.state(scheduler.nowMs))
   }, teaches = settings.planner.enabled)
   val heldSlotEvents: HeldSlotEvents = new HeldSlotEvents(events)
+  /** The tenants' queues. */
+  val queues: Option[QueueUsage] = settings.queues.map(new QueueUsage(_))
   val ledger: Ledger = RecordedLedger.orPlain(
-    heldSlotEvents, settings.idle, context.startTime, context.conf.getOption(RecordedLedger.Setting))
+    queues.fold[LedgerListener](heldSlotEvents)(new HoldsOfQueues(heldSlotEvents, _)), settings.idle, context.startTime,
+    context.conf.getOption(RecordedLedger.Setting))
+  queues.foreach(q => ledger.limitHolds(q.mayHold))
   val plans = new ReceivedPlans(settings.planner.patienceMs)
   val registry: Registry = new Registry(
-    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _),
+    queues.map(new QueuedJobs(_, ledger, (sparkJob, why) => if (scheduler.enforcing) scheduler.refuse(sparkJob, why))))
   /** Owners of Spark jobs whose local properties do not name them. */
   val origins = new JobOrigins(context, registry.users)
   val tally = new SchedTally(registry, ledger, events, settings.mode)

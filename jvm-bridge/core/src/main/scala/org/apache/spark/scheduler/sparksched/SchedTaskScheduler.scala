@@ -281,7 +281,7 @@ private[spark] final class SchedTaskScheduler(
         }
       }
       // The backend offers only this executor next, but slots of others may have been freed, or copies may be due there.
-      if (heldSlotEvents.freed > freed || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
+      if (heldSlotEvents.freed > freed || round.metCeilings || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
       tally.shadow.look(now)
       rearm()
     }
@@ -342,6 +342,9 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- jobs --------------------------------------------------------------------------------------------------
 
+  /** Cancels a Spark job, in Spark's own thread. */
+  def refuse(sparkJob: Int, why: String): Unit = context.cancelJob(sparkJob, why)
+
   def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange(registry.sparkJobEnded(sparkJobId, failed, nowMs))
   def sqlExecutionEnded(id: Long, failed: Boolean): Unit = afterChange(registry.sqlExecutionEnded(id, failed, nowMs))
   def sqlSessionSeen(session: String, setting: String => Option[String]): Unit =
@@ -371,9 +374,9 @@ private[spark] final class SchedTaskScheduler(
 
   /** Offers slots again if the change frees held ones: nothing else triggers an offer then. */
   private def offeringFreed(change: => Unit): Unit = {
-    val before = heldSlotEvents.freed
+    val before = (heldSlotEvents.freed, registry.admissions)
     change
-    if (heldSlotEvents.freed > before) reviveOffers()
+    if ((heldSlotEvents.freed, registry.admissions) != before) reviveOffers()
     rearm()
   }
 
@@ -402,6 +405,7 @@ private[spark] final class SchedTaskScheduler(
     tally.shadow.look(now)
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
+    registry.refuseOverdue(now)
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
     if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
   }

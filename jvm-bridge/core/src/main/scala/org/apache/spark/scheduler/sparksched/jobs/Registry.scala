@@ -16,7 +16,7 @@ import schedcore.marks.{JobCrowds, JobMark, MarkedBlocks, MarkSources, Origin, S
 import schedcore.operators.{CalledJobs, Orders}
 import schedcore.plan.Overlay
 import schedcore.settings.Settings
-import schedcore.status.{ExecutorSnapshot, JobFacts, JobStories, JobSums, JobTimes, SlotTimes, StageFacts, StageNames}
+import schedcore.status.{ExecutorSnapshot, JobFacts, JobQueue, JobStories, JobSums, JobTimes, PlanForJob, SlotTimes, StageFacts, StageNames}
 
 /**
  * The jobs, stages, tasks and executors of this application.
@@ -27,10 +27,11 @@ import schedcore.status.{ExecutorSnapshot, JobFacts, JobStories, JobSums, JobTim
  * @param applicationUser owner of unmarked jobs
  * @param ended called for every job that is forgotten, with its key
  * @param attemptOver called for every attempt that is over, with its job's key, how long it ran, the time
+ * @param queued the jobs in the tenants' queues
  */
 private[sparksched] final class Registry(
     settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit,
-    attemptOver: (String, Long, Long) => Unit) {
+    attemptOver: (String, Long, Long) => Unit, queued: Option[QueuedJobs] = None) {
 
   private val jobs = mutable.LinkedHashMap.empty[String, RegisteredJob]
   private val sparkJobs = new SparkJobs
@@ -58,6 +59,7 @@ private[sparksched] final class Registry(
     if (freeSlots > 0 && !executors.contains(executor)) {
       val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots, profile)
       executors(executor) = added
+      queued.foreach(_.capacity(capacity._2))
       ledger.executorAdded(executor, freeSlots, profile)
       events.offer(added)
     }
@@ -67,6 +69,7 @@ private[sparksched] final class Registry(
   def executorRemoved(executor: String, reason: String, nowMs: Long): Unit = if (executors.contains(executor)) {
     executors -= executor
     running.valuesIterator.filter(_.executor == executor).toList.foreach(t => attemptEnded(t, "lost", nowMs))
+    queued.foreach(_.capacity(capacity._2))
     ledger.executorRemoved(executor, nowMs)
     events.offer(Event.ExecutorRemoved(nowMs, executor, reason))
   }
@@ -98,6 +101,7 @@ private[sparksched] final class Registry(
       applyRule(job, plans, nowMs)
     }
     job.lastActiveMs = nowMs
+    queued.foreach(_.stageBegan(job.mark, job.arrival, sparkJobId, nowMs))
     job.actions.began(sparkJobId)
     sparkJobs.began(sparkJobId, mark.key)
     val stageId = stage.takeWhile(_ != '.').toInt
@@ -132,9 +136,11 @@ private[sparksched] final class Registry(
     else sparkJobs.jobOf(sparkJob).filter(JobCrowds.isRest).flatMap(jobs.get(_)).fold(crowds.admitted(mark))(_.mark)
   }
 
-  private def startJob(mark: JobMark, plans: ReceivedPlans, nowMs: Long): RegisteredJob = {
+  private def startJob(marked: JobMark, plans: ReceivedPlans, nowMs: Long): RegisteredJob = {
+    val mark = queued.fold(marked)(_.limited(marked))
     crowds.began(mark)
     warnings.count(mark)
+    warnings.log(mark)
     mark.series.foreach { series =>
       seriesEnded(series, nowMs)
       newest(series) = mark.key
@@ -142,8 +148,10 @@ private[sparksched] final class Registry(
     ledger.jobStarted(mark.key, mark.marked, rule(mark, plans, None, mayHold = true))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
+    val waits = queued.flatMap(_.began(mark, arrivals, nowMs))
     ledger.jobRanked(mark.key, plans.rank(mark.key), arrivals)
     stories.submitted(mark.key, nowMs)
+    waits.foreach(stories.add(mark.key, nowMs, _))
     sums.begun(mark)
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
   }
@@ -262,6 +270,7 @@ private[sparksched] final class Registry(
     stories.ended(last, nowMs)
     sums.over(last)
     ledger.jobEnded(key, nowMs)
+    queued.toList.flatMap(_.ended(key)).foreach(stories.add(_, nowMs, "its queue admits it"))
     events.offer(Event.JobEnded(nowMs, key, outcome, Some(endedMs).filter(_ != nowMs)))
     ended(key)
   }
@@ -276,6 +285,15 @@ private[sparksched] final class Registry(
     HeldIdle(
       mark.user.getOrElse(""), if (mark.name == mark.key) "" else mark.name, 1L,
       heldMs - job.inShadow.held.wouldHave(heldMs), predictedMs - job.inShadow.predicted.wouldHave(predictedMs))
+  }
+
+  /** How often a job was admitted after it had waited in its queue. */
+  def admissions: Long = queued.fold(0L)(_.admitted)
+
+  /** Cancels the jobs that have waited in their queues for too long. */
+  def refuseOverdue(nowMs: Long): Unit = for (q <- queued; key <- q.overdue(nowMs); job <- jobs.get(key)) {
+    stories.add(key, nowMs, "refused: it waited in its queue for too long")
+    job.actions.sparkJobs.foreach(q.late(key, job.mark.name, _))
   }
 
   /** Ends Spark jobs whose end nobody reported; see [[SparkJobs.lost]]. */
@@ -308,6 +326,7 @@ private[sparksched] final class Registry(
     val launched = Event.TaskLaunched(nowMs, job, stage, task, index, executor, copy, slots, evictions)
     running(task) = launched
     jobs.get(job).foreach(_.attempts.launched(slots, copy, nowMs))
+    queued.foreach(_.launched(job, executor, slots, nowMs))
     ledger.taskLaunched(task, stage, index, executor, copy, nowMs)
     events.offer(launched)
   }
@@ -334,6 +353,7 @@ private[sparksched] final class Registry(
   private def attemptEnded(
       t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit = {
     running -= t.task
+    queued.foreach(_.stopped(t.job, t.slots))
     attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
     jobs.get(t.job).foreach(_.attempts.ended(t, outcome == "success", evicted, nowMs))
     if (evicted) tellEviction(t, evictedFor, nowMs)
@@ -387,6 +407,7 @@ private[sparksched] final class Registry(
     jobs.get(mark.key).map { job =>
       val event = orders.changed(mark, held, by, nowMs)
       job.mark = mark
+      queued.foreach(_.ranked(mark))
       events.offer(event)
       orders.sentAs(mark.key, events.currentVersion)
       applyRule(job, plans, nowMs)
@@ -419,8 +440,11 @@ private[sparksched] final class Registry(
       rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.attempts.runningSlots, ledger.heldBy(key), use.copiedSlots,
       SlotTimes(use.runMs(nowMs), held.heldMs, use.evictedMs, use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),
-      onHold = orders.isOnHold(key))
+      onHold = orders.isOnHold(key), plan = PlanForJob(queue = JobQueue(queued.flatMap(_.pathOf(key)))))
   }
+
+  /** Why its queue lets a job have no further slot. @param slots that one of its tasks needs */
+  def queueWaits(job: String, slots: Int): Option[String] = queued.flatMap(_.waits(job, slots))
 
   /** What runs on each executor's slots and whom the others are held for, to be added up later. */
   def executorSnapshot(pilots: Map[String, Set[Int]]): ExecutorSnapshot = ExecutorSnapshot.copied(

@@ -26,7 +26,7 @@ private[sparksched] final class OfferRound(
   import OfferRound._
   import records.{ledger, plans, registry}
 
-  private val enforcement = new Enforcement(ledger, plans)
+  private val enforcement = new Enforcement(ledger, plans, records.queues)
   private var nowMs = 0L
   private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
@@ -35,6 +35,7 @@ private[sparksched] final class OfferRound(
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
+  private var ceilings = false
   private var askedInVain = false // the last round started nothing and wanted another one
   // Spark's entries are in seconds. They are read only if packing is on.
   private lazy val backlog = new Backlog(
@@ -53,6 +54,9 @@ private[sparksched] final class OfferRound(
 
   /** Whether the current offers are of slots that nobody took before. */
   def givesSpare: Boolean = enforcement.givesSpare
+
+  /** Whether a queue at its ceiling kept a slot from a task set in the last round: the end of one of its tasks makes room on any executor. */
+  def metCeilings: Boolean = ceilings
 
   /** Whether a round is under way. */
   def underWay: Boolean = running
@@ -74,6 +78,7 @@ private[sparksched] final class OfferRound(
   private def begin(atMs: Long): Unit = {
     nowMs = atMs
     enforcement.begin(registry.runningByJob, nowMs)
+    ceilings = false
     refused.clear()
     refusedByPlan.clear()
   }
@@ -202,8 +207,10 @@ private[sparksched] final class OfferRound(
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = {
     val verdict = enforcement.decide(manager, executor, pending)
     if (verdict eq Verdict.Held) refused += manager -> executor
+    ceilings ||= verdict eq Verdict.AtCeiling
     if (idleSlots.isDefined) {
-      if (verdict.may || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan allows it spare slots.
+      val byQueue = (verdict eq Verdict.AtCeiling) || (verdict eq Verdict.NotAdmitted)
+      if (verdict.may || byQueue || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan allows it spare slots.
       else refusedByPlan += manager -> executor
     }
     verdict.may
@@ -299,9 +306,12 @@ private[sparksched] final class OfferRound(
       startable.map(_.waitingSlots).sum, deferred.map(_.waitingSlots).sum)
   }
 
-  /** Slots that a job's tasks wait for, by the resource profile of the executors that they may use. */
-  def waitingSlots(job: String): Map[Int, Int] =
+  /** Slots that a job's tasks wait for and that its queue leaves it, by the resource profile of the executors that they may use. */
+  def waitingSlots(job: String): Map[Int, Int] = {
+    val room = enforcement.room(job)
     ours.iterator.filter(m => m.job == job && !m.isZombie).toList.groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
+      .map { case (profile, slots) => profile -> math.min(slots, room) }
+  }
 
   def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
 

@@ -110,7 +110,7 @@ private[sparksched] final class StatusSource(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
       facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode, facts.users,
-      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty)
+      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues)
   }
 
   private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
@@ -121,7 +121,14 @@ private[sparksched] final class StatusSource(
       now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
       if (onExecutors) registry.executorSnapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.beside(living, now),
       registry.sums.byUser.beside(living, now),
-      math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum))
+      math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum), queues)
+  }
+
+  private def queues: Seq[QueueFigures] = scheduler.records.queues.toList.flatMap { q =>
+    q.uses.map { use =>
+      val path = use.spec.path
+      QueueFigures(path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused)
+    }
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
@@ -151,7 +158,9 @@ private[sparksched] final class StatusSource(
       val key = job.mark.key
       val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
       job.copy(
-        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil, queued.get(key)),
+        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil, queued.get(key),
+          job.plan.queue.copy(waits = job.stages.filter(_.waiting > 0).map(_.slotsPerTask).minOption.filter(_ => scheduler.enforcing)
+            .flatMap(registry.queueWaits(key, _)))),
         heldUpBy = if (stuck) heldUpBy(job) else Nil)
     }
   }
@@ -179,7 +188,8 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: ExecutorSnapshot, classes: Map[String, ClassFigures], users: Map[String, ClassFigures], keptFreeSlots: Int = 0)
+      onExecutors: ExecutorSnapshot, classes: Map[String, ClassFigures], users: Map[String, ClassFigures], keptFreeSlots: Int = 0,
+      queues: Seq[QueueFigures] = Nil)
 
   object Copied {
     def nothing(nowMs: Long): Copied =

@@ -1,0 +1,276 @@
+package schedcore
+package enforce
+
+import scala.collection.mutable
+
+import schedcore.ledger.LedgerListener
+import schedcore.settings.{QueueSpec, QueueTree}
+
+/**
+ * What the jobs of one queue, and of those below it, have now.
+ *
+ * `running` are slots of their attempts, `held` those that they hold idle, `peak` is the most that both together ever were. `jobs` are
+ * admitted, `waiting` are in the admission queue, and `refused` counts how often a job was refused.
+ */
+final class QueueUse(val spec: QueueSpec) {
+  var running = 0
+  var held = 0
+  var peak = 0
+  var jobs = 0
+  var waiting = 0
+  var refused = 0
+  /** Jobs that hold slots, in the order in which they began to. */
+  private[enforce] val holders = mutable.LinkedHashSet.empty[QueuedJob]
+  def used: Int = running + held
+}
+
+/** A job in its queue. @param path its queue and the ancestors, from the top down */
+private[enforce] final class QueuedJob(
+    val key: String, val path: Seq[QueueUse], var priority: Int, val arrival: Int, val sinceMs: Long) {
+  var admitted = false
+  var refused = false
+  var held = 0
+  var running = 0
+
+  /** When it has waited for too long. */
+  val dueMs: Option[Long] = path.flatMap(_.spec.waitTimeoutMs).minOption.map(sinceMs + _)
+  /** Its place among those that wait: lower is first. */
+  def order: (Int, Int) = (-priority, arrival)
+}
+
+/**
+ * Who may take slots, hold slots and run, by the ceilings and limits of a tree of queues.
+ *
+ * A slot of a queue is one that an attempt of its jobs runs on or that they hold idle. A job may take a slot if that keeps each queue
+ * of its path at or below its ceiling. Idle slots that jobs of that queue hold, and that the ledger lets the job take, do not count
+ * against it: they are given up for the slot (`givesUp`). A job is admitted when each queue of its path runs fewer jobs than it may, and
+ * stays so until it ends.
+ *
+ * `spark_sched_lab.enforce.queue_usage` is the twin in the simulator, and `protocol/golden/queues/tree*` bind the two. Used under
+ * its owner's lock only.
+ */
+final class QueueUsage(val tree: QueueTree) {
+  import QueueUsage.Unlimited
+
+  private val ofPath = mutable.LinkedHashMap.from(tree.queues.map(q => q.path -> new QueueUse(q)))
+  private val paths = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
+  private val jobs = mutable.LinkedHashMap.empty[String, QueuedJob]
+  private val waitingJobs = mutable.LinkedHashSet.empty[QueuedJob]
+  private var slots = 0
+
+  /** All queues, parents before their children. */
+  def uses: Iterable[QueueUse] = ofPath.values
+
+  /** The application has this number of slots. Fewer than before take no slot from a job. */
+  def capacity(all: Int): Unit = slots = all
+
+  /** The most slots that the queue may have now. */
+  def ceiling(queue: String): Int = limit(ofPath(queue))
+
+  private def limit(use: QueueUse): Int = use.spec.ceiling.fold(Unlimited)(_.of(slots))
+
+  // ---- jobs: admission -----------------------------------------------------------------------------------------
+
+  /** The job comes into its queue, or back after it was refused. @return whether it stays: if too many jobs wait, it is refused */
+  def entered(job: String, queue: String, priority: Int, arrival: Int, nowMs: Long): Boolean = {
+    val entry = new QueuedJob(job, paths(queue), priority, arrival, nowMs)
+    jobs(job) = entry
+    if (fits(entry)) admit(entry)
+    else if (entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))) refuse(entry)
+    else {
+      waitingJobs += entry
+      entry.path.foreach(_.waiting += 1)
+    }
+    !entry.refused
+  }
+
+  /** Its priority changes, and with it its place in the admission queue. */
+  def ranked(job: String, priority: Int): Unit = jobs.get(job).foreach(_.priority = priority)
+
+  /** The job is over. @return the jobs that are admitted in its place */
+  def left(job: String): Seq[String] = jobs.remove(job).fold(Seq.empty[String]) { entry =>
+    entry.path.foreach { use =>
+      use.running -= entry.running
+      use.held -= entry.held
+      use.holders -= entry
+    }
+    if (!entry.admitted) {
+      stopWaiting(entry) // Nobody waits behind it.
+      Nil
+    } else {
+      entry.path.foreach(_.jobs -= 1)
+      admitMore()
+    }
+  }
+
+  /** The jobs that have waited for too long by now. They are refused. */
+  def overdue(nowMs: Long): Seq[String] = {
+    val late = waitingJobs.iterator.filter(_.dueMs.exists(_ <= nowMs)).toList
+    late.foreach { entry =>
+      stopWaiting(entry)
+      refuse(entry)
+    }
+    late.map(_.key)
+  }
+
+  /** When the next job will have waited for too long. */
+  def nextDueMs: Option[Long] = waitingJobs.iterator.flatMap(_.dueMs).minOption
+
+  /** Whether its tasks may start; true of a job that is in no queue. */
+  def admitted(job: String): Boolean = jobs.get(job).forall(_.admitted)
+
+  /** It is to be cancelled: it neither runs nor waits. */
+  def refused(job: String): Boolean = jobs.get(job).exists(_.refused)
+
+  /** Its place among the jobs of its own queue that wait, from 1 on; 0: it does not wait. */
+  def position(job: String): Int = jobs.get(job).filter(waitingJobs.contains).fold(0) { entry =>
+    1 + waitingJobs.count(other => (other.path.last eq entry.path.last) && earlier(other, entry))
+  }
+
+  /** The queue of its path that runs as many jobs as it may. */
+  def fullQueue(job: String): Option[QueueUse] = jobs.get(job).flatMap(_.path.find(full))
+
+  /** The path of a job's queue. */
+  def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
+
+  private def earlier(a: QueuedJob, b: QueuedJob): Boolean = Ordering[(Int, Int)].lt(a.order, b.order)
+  private def full(use: QueueUse): Boolean = use.spec.maxRunningJobs.exists(use.jobs >= _)
+  private def fits(entry: QueuedJob): Boolean = !entry.path.exists(full)
+
+  private def admit(entry: QueuedJob): Unit = {
+    entry.admitted = true
+    entry.path.foreach(_.jobs += 1)
+  }
+
+  private def admitMore(): Seq[String] = waitingJobs.toList.sortBy(_.order).filter { entry =>
+    val now = fits(entry)
+    if (now) {
+      stopWaiting(entry)
+      admit(entry)
+    }
+    now
+  }.map(_.key)
+
+  private def stopWaiting(entry: QueuedJob): Unit = if (waitingJobs.remove(entry)) entry.path.foreach(_.waiting -= 1)
+
+  private def refuse(entry: QueuedJob): Unit = {
+    entry.refused = true
+    entry.path.foreach(_.refused += 1)
+  }
+
+  // ---- slots ---------------------------------------------------------------------------------------------------
+
+  /** An attempt of the job runs on these slots, `own` of which the job holds until the ledger is told. */
+  def launched(job: String, taken: Int, own: Int = 0): Unit = jobs.get(job).foreach { entry =>
+    entry.running += taken
+    entry.path.foreach { use =>
+      use.running += taken
+      use.peak = math.max(use.peak, use.used - own)
+    }
+  }
+
+  /** An attempt of the job runs no more. */
+  def stopped(job: String, taken: Int): Unit = jobs.get(job).foreach { entry =>
+    val known = math.min(taken, entry.running) // An attempt may be older than the job of its key.
+    entry.running -= known
+    entry.path.foreach(_.running -= known)
+  }
+
+  /** The job holds one more slot. */
+  def held(job: String): Unit = jobs.get(job).foreach { entry =>
+    entry.held += 1
+    entry.path.foreach { use =>
+      use.held += 1
+      use.holders += entry
+      use.peak = math.max(use.peak, use.used)
+    }
+  }
+
+  /** The job holds one slot less. */
+  def unheld(job: String): Unit = jobs.get(job).foreach { entry =>
+    entry.held -= 1
+    entry.path.foreach { use =>
+      use.held -= 1
+      if (entry.held == 0) use.holders -= entry
+    }
+  }
+
+  /** Whether the job may hold one more slot. */
+  def mayHold(job: String): Boolean = jobs.get(job).forall(_.path.forall { use =>
+    use.used < limit(use) && use.spec.heldCeiling.forall(use.held < _.of(slots))
+  })
+
+  /** Slots that tasks of the job may take now. @param isSafe whether a job's held slots are safe from this one */
+  def room(job: String, isSafe: String => Boolean): Int = jobs.get(job).fold(Unlimited) { entry =>
+    if (entry.admitted) math.max(0, entry.path.iterator.map(leftOf(_, entry, isSafe)).min) else 0
+  }
+
+  /** The first queue of the path whose ceiling keeps `wanted` slots from the job. */
+  def atCeiling(job: String, wanted: Int, isSafe: String => Boolean): Option[String] =
+    jobs.get(job).flatMap(entry => entry.path.find(leftOf(_, entry, isSafe) < wanted)).map(_.spec.path)
+
+  /** How many of these slots the job may take beside those that others of its queues `claimed`; they are added to these. */
+  def claim(job: String, wanted: Int, claimed: mutable.Map[String, Int], isSafe: String => Boolean): Int = jobs.get(job).fold(wanted) { entry =>
+    if (!entry.admitted) 0
+    else {
+      def before(use: QueueUse) = claimed.getOrElse(use.spec.path, 0)
+      val granted = math.max(0, math.min(wanted, entry.path.iterator.map(use => leftOf(use, entry, isSafe) - before(use)).min))
+      entry.path.foreach(use => claimed(use.spec.path) = before(use) + granted)
+      granted
+    }
+  }
+
+  /** Slots of the queue that the job could take; what it holds itself is among them. */
+  private def leftOf(use: QueueUse, entry: QueuedJob, isSafe: String => Boolean): Int =
+    if (use.spec.ceiling.isEmpty) Unlimited
+    else limit(use) - use.running - use.holders.iterator.filter(each => (each ne entry) && isSafe(each.key)).map(_.held).sum
+
+  /**
+   * The jobs that give up one held slot each, so that tasks of the job take `more` slots: those with the lowest priority first, of
+   * equal ones the latest, the job itself last.
+   */
+  def givesUp(job: String, more: Int, isSafe: String => Boolean): Seq[String] = {
+    val given = mutable.LinkedHashMap.empty[QueuedJob, Int]
+    for (entry <- jobs.get(job).iterator; use <- entry.path) {
+      var over = use.used.toLong + more - limit(use) - given.iterator.filter(_._1.path.contains(use)).map(_._2).sum
+      if (over > 0) givers(use, entry, isSafe).foreach { each =>
+        val count = math.min(over, each.held - given.getOrElse(each, 0)).toInt
+        if (count > 0) {
+          given(each) = given.getOrElse(each, 0) + count
+          over -= count
+        }
+      }
+    }
+    given.iterator.flatMap { case (each, count) => Iterator.fill(count)(each.key) }.toList
+  }
+
+  private def givers(use: QueueUse, entry: QueuedJob, isSafe: String => Boolean): Seq[QueuedJob] =
+    use.holders.iterator.filter(each => (each eq entry) || !isSafe(each.key)).toList
+      .sortBy(each => (each eq entry, each.priority, -each.arrival))
+
+  /** A sentence for each sum that does not fit the jobs; empty if there is none. */
+  def violations(): Seq[String] = uses.iterator.flatMap { use =>
+    val inside = jobs.valuesIterator.filter(_.path.contains(use)).toList
+    val sums = (inside.map(_.running).sum, inside.map(_.held).sum, inside.count(_.admitted))
+    val counts = (use.running, use.held, use.jobs)
+    Option.when(sums != counts)(s"queue ${use.spec.path} counts $counts of $sums")
+  }.toList
+}
+
+/** Tells the queues of the slots that their jobs hold, and then the other listener. */
+final class HoldsOfQueues(other: LedgerListener, queues: QueueUsage) extends LedgerListener {
+  override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit = {
+    queues.held(job)
+    other.slotHeld(job, stage, executor, deadlineMs, nowMs)
+  }
+
+  override def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = {
+    queues.unheld(job)
+    other.slotFreed(job, executor, reason, nowMs)
+  }
+}
+
+object QueueUsage {
+  /** More slots than any application has. */
+  val Unlimited: Int = Int.MaxValue
+}

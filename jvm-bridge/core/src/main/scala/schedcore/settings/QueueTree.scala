@@ -1,0 +1,101 @@
+package schedcore
+package settings
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+/**
+ * A number of slots, or a percentage of the application's.
+ *
+ * @param slots the number; None: it is a percentage
+ */
+final case class SlotAmount(slots: Option[Int], percent: Double = 0.0) {
+  /** Slots where the application has `total`: a percentage is rounded down, to 1 at least. */
+  def of(total: Int): Int = slots.getOrElse(math.max(1, (percent * total / 100.0 + SlotAmount.Epsilon).toInt))
+}
+
+private object SlotAmount {
+  /** So that rounding never takes a slot from a share of whole slots. */
+  val Epsilon = 1e-9
+}
+
+/** One queue of tenants; None: it has no such limit. `spark_sched.config.queues.QueueSpec` has the meanings. */
+final case class QueueSpec(
+    path: String, ceiling: Option[SlotAmount] = None, heldCeiling: Option[SlotAmount] = None, maxRunningJobs: Option[Int] = None,
+    maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil)
+
+/** A queue for the jobs that match every pattern that is given. */
+final case class PlacementRule(queue: String, user: Option[String], name: Option[String], jobClass: Option[String]) {
+  def matches(user: String, name: String, jobClass: String): Boolean =
+    Seq(this.user -> user, this.name -> name, this.jobClass -> jobClass)
+      .forall { case (pattern, text) => pattern.forall(QueueTree.matches(_, text)) }
+}
+
+/**
+ * The queues of tenants, parents before their children, and the rules that place jobs in them.
+ *
+ * The setting `spark.sched.queues` has it as one line, which `spark_sched.config.queues` makes of a TOML file and checks there: what
+ * else somebody may write is refused here only as far as it cannot be read.
+ *
+ * @param default the queue of jobs that no rule places
+ */
+final case class QueueTree(queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String) {
+  private val byPath = queues.map(q => q.path -> q).toMap
+
+  /** The queue and its ancestors, from the top down. */
+  def pathOf(queue: String): Seq[QueueSpec] = {
+    val parts = queue.split('.')
+    (1 to parts.length).map(n => byPath(parts.take(n).mkString(".")))
+  }
+
+  private def takes(queue: String, user: String): Boolean =
+    pathOf(queue).forall(q => q.users.isEmpty || q.users.exists(QueueTree.matches(_, user)))
+
+  /** The queue of a job: of the first rule that matches it and whose queue takes its user's jobs. */
+  def place(user: String, name: String, jobClass: String): String =
+    rules.find(rule => rule.matches(user, name, jobClass) && takes(rule.queue, user)).fold(default)(_.queue)
+
+  /** The highest priority of a job in the queue. */
+  def maxPriority(queue: String): Int = pathOf(queue).flatMap(_.maxPriority).minOption.getOrElse(Int.MaxValue)
+}
+
+object QueueTree {
+  private val mapper = new ObjectMapper()
+  private val Share = """(\d{1,3}(?:\.\d{1,3})?) ?%""".r
+
+  /** Whether the text is of the pattern, in which `*` stands for any text. */
+  def matches(pattern: String, text: String): Boolean =
+    java.util.regex.Pattern.compile(
+      pattern.split("\\*", -1).map(java.util.regex.Pattern.quote).mkString(".*"), java.util.regex.Pattern.DOTALL).matcher(text).matches()
+
+  /** The tree in the setting; None where it is empty. @throws BadSetting for what `spark-sched conf --queues FILE` does not write */
+  def parse(text: String): Option[QueueTree] = if (text.isEmpty) None else Some(Try(read(mapper.readTree(text))).getOrElse(
+    throw new BadSetting(s"spark.sched.queues is '${PlainText.short(text)}' but must be the one line that `spark-sched conf --queues FILE` makes of a file of queues.")))
+
+  private def read(root: JsonNode): QueueTree = {
+    val queues = root.get("queues").elements.asScala.map(queue).toList
+    val known = queues.map(_.path).toSet
+    require(queues.nonEmpty && queues.forall(q => !q.path.contains('.') || known(q.path.substring(0, q.path.lastIndexOf('.')))))
+    val rules = root.get("rules").elements.asScala.map { r =>
+      PlacementRule(r.get("queue").asText, text(r, "user"), text(r, "name"), text(r, "class"))
+    }.toList
+    val default = root.get("default").asText
+    require((default +: rules.map(_.queue)).forall(known))
+    QueueTree(queues, rules, default)
+  }
+
+  private def queue(q: JsonNode): QueueSpec = QueueSpec(
+    q.get("queue").asText, amount(q, "ceiling"), amount(q, "held_ceiling"), whole(q, "max_running_jobs"), whole(q, "max_waiting_jobs"),
+    text(q, "wait_timeout").map(t => Words.millis(t).get), whole(q, "max_priority"),
+    Option(q.get("users")).fold(Seq.empty[String])(_.elements.asScala.map(_.asText).toList))
+
+  private def amount(q: JsonNode, key: String): Option[SlotAmount] = Option(q.get(key)).map { value =>
+    if (value.isInt) SlotAmount(Some(value.asInt))
+    else value.asText match { case Share(percent) => SlotAmount(None, percent.toDouble) }
+  }
+
+  private def whole(q: JsonNode, key: String): Option[Int] = Option(q.get(key)).map { value => require(value.isInt); value.asInt }
+  private def text(q: JsonNode, key: String): Option[String] = Option(q.get(key)).map { value => require(value.isTextual); value.asText }
+}

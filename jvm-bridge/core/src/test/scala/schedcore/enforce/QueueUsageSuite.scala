@@ -1,0 +1,70 @@
+package schedcore
+package enforce
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.scalatest.funsuite.AnyFunSuite
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import schedcore.settings.{BadSetting, QueueTree}
+
+/** Golden sequences: these queues and the simulator's (tests/contract/test_queue_usage_golden.py) must decide alike. */
+final class QueueUsageSuite extends AnyFunSuite {
+  for (sequence <- Protocol.json("golden/queues/tree.json").required("sequences").elements().asScala)
+    test(sequence.required("title").asText)(play(sequence))
+
+  test("generated sequences") {
+    Protocol.read(Protocol.dir.resolve("golden/queues/tree-random.json.gz")).required("sequences").elements().asScala.foreach(play)
+  }
+
+  test("a setting that conf does not write is refused") {
+    for (text <- Seq("conf/queues.toml", "{", "[]", """{"queues":[{}]}""", """{"queues":[{"queue":"a"}],"rules":[],"default":"b"}"""))
+      assert(intercept[BadSetting](QueueTree.parse(text)).getMessage.contains("spark-sched conf --queues FILE"))
+    assert(QueueTree.parse("").isEmpty)
+  }
+
+  private def play(sequence: JsonNode): Unit = {
+    val books = new QueueUsage(QueueTree.parse(sequence.required("tree").toString).get)
+    sequence.required("steps").elements().asScala.zipWithIndex.foreach { case (step, i) =>
+      val expected = Option(step.get("expect")).filterNot(_.isNull).fold("()")(_.toString)
+      assert(answer(books, step) === expected, s"sequence ${sequence.path("seed")}, step ${i + 1}: $step")
+      assert(books.violations() === Nil)
+    }
+  }
+
+  private def answer(books: QueueUsage, step: JsonNode): String = {
+    def text(key: String) = step.required(key).asText
+    def int(key: String) = step.required(key).asInt
+    def job = text("job")
+    text("op") match {
+      case "capacity" =>
+        books.capacity(int("slots"))
+        list(books.uses.map(use => books.ceiling(use.spec.path).toString))
+      case "entered" => books.entered(job, text("queue"), int("priority"), int("arrival"), step.required("now_ms").asLong).toString
+      case "ranked" => books.ranked(job, int("priority")).toString
+      case "left" => list(books.left(job).map(quoted))
+      case "overdue" =>
+        val due = books.nextDueMs.fold("null")(_.toString)
+        list(Seq(due, list(books.overdue(step.required("now_ms").asLong).map(quoted))))
+      case "launched" => books.launched(job, int("slots"), int("own")).toString
+      case "stopped" => books.stopped(job, int("slots")).toString
+      case "held" => books.held(job).toString
+      case "unheld" => books.unheld(job).toString
+      case "may_hold" => books.mayHold(job).toString
+      case "room" =>
+        val safe = step.required("safe").elements().asScala.map(_.asText).toSet
+        list(Seq(
+          books.room(job, safe).toString,
+          books.atCeiling(job, int("slots"), safe).fold("null")(quoted),
+          list(books.givesUp(job, int("slots"), safe).map(quoted)),
+          books.claim(job, int("slots"), mutable.HashMap.empty, safe).toString,
+          books.admitted(job).toString,
+          books.position(job).toString))
+      case "place" => quoted(books.tree.place(text("user"), text("name"), text("class")))
+      case "uses" => list(books.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
+    }
+  }
+
+  private def list(parts: Iterable[String]): String = parts.mkString("[", ",", "]")
+  private def quoted(text: String): String = "\"" + text + "\""
+}

@@ -1,0 +1,404 @@
+"""The tree of queues that tenants share the slots by: its TOML file, its checks, and the one-line setting.
+
+A queue limits what its jobs and those of the queues below it have together. The driver reads no TOML, and in
+cluster mode it has no file of the user's, so the file becomes the setting ``spark.sched.queues``, one line of
+JSON. ``schedcore.QueueTree`` reads that. ``docs/how-to/queues.md`` explains the keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.files import read_text, toml_table
+from spark_sched.units import TIME_EXAMPLES, format_time_ms, parse_time_ms
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+#: A longer value is cut off in messages.
+_LONGEST_SHOWN = 100
+#: So that rounding never takes a slot from a share of whole slots.
+_EPSILON = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of slots, or a percentage of the application's.
+
+    Attributes:
+        slots: the number; None: it is a percentage.
+        percent: of all slots of the application, in (0, 100].
+    """
+
+    slots: int | None = None
+    percent: float = 0.0
+
+    def of(self, total: int) -> int:
+        """Slots where the application has ``total``: a percentage is rounded down, to 1 at least."""
+        if self.slots is not None:
+            return self.slots
+        return max(1, int(self.percent * total / 100.0 + _EPSILON))
+
+    def __str__(self) -> str:
+        return f"{self.percent:g} %" if self.slots is None else str(self.slots)
+
+    def exceeds(self, other: Amount) -> bool:
+        """Whether it is more whatever the number of slots is; amounts of different kinds cannot be
+        compared."""
+        if self.slots is not None and other.slots is not None:
+            return self.slots > other.slots
+        return self.slots is None and other.slots is None and self.percent > other.percent
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """One queue.
+
+    Attributes:
+        path: its name after those of its ancestors, with dots between them.
+        ceiling: the most slots that its jobs run on and hold; None: no limit, as for the others.
+        held_ceiling: the most slots of these that its jobs hold idle.
+        max_running_jobs: further jobs wait in its admission queue.
+        max_waiting_jobs: the most jobs that wait; the next one is cancelled.
+        wait_timeout_ms: how long a job waits before it is cancelled.
+        max_priority: higher priorities of its jobs are lowered to it.
+        users: patterns of the users whose jobs it takes; empty: everybody's.
+    """
+
+    path: str
+    ceiling: Amount | None = None
+    held_ceiling: Amount | None = None
+    max_running_jobs: int | None = None
+    max_waiting_jobs: int | None = None
+    wait_timeout_ms: int | None = None
+    max_priority: int | None = None
+    users: tuple[str, ...] = ()
+
+    @property
+    def parent(self) -> str:
+        """The path of its parent; empty at the top."""
+        return self.path.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRule:
+    """A queue for the jobs that match every pattern that is given; ``*`` stands for any text."""
+
+    queue: str
+    user: str | None = None
+    name: str | None = None
+    job_class: str | None = None
+
+    def matches(self, user: str, name: str, job_class: str) -> bool:
+        given = ((self.user, user), (self.name, name), (self.job_class, job_class))
+        return all(pattern is None or matches(pattern, text) for pattern, text in given)
+
+
+@dataclass(frozen=True)
+class QueueTree:
+    """All queues, parents before their children, and the rules that place jobs in them.
+
+    Attributes:
+        default: the queue of jobs that no rule places.
+    """
+
+    queues: tuple[QueueSpec, ...]
+    rules: tuple[PlacementRule, ...]
+    default: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_path", {queue.path: queue for queue in self.queues})
+
+    def __getitem__(self, path: str) -> QueueSpec:
+        found: QueueSpec = self.__dict__["_by_path"][path]
+        return found
+
+    def path_of(self, queue: str) -> list[QueueSpec]:
+        """The queue and its ancestors, from the top down."""
+        parts = queue.split(".")
+        return [self[".".join(parts[: n + 1])] for n in range(len(parts))]
+
+    def takes(self, queue: str, user: str) -> bool:
+        """Whether the queue and its ancestors take jobs of the user."""
+        return all(
+            not spec.users or any(matches(pattern, user) for pattern in spec.users)
+            for spec in self.path_of(queue)
+        )
+
+    def place(self, user: str, name: str = "", job_class: str = "") -> str:
+        """The queue of a job: of the first rule that matches it and whose queue takes its user's jobs."""
+        for rule in self.rules:
+            if rule.matches(user, name, job_class) and self.takes(rule.queue, user):
+                return rule.queue
+        return self.default
+
+    def max_priority(self, queue: str) -> int:
+        """The highest priority of a job in the queue."""
+        limits = [spec.max_priority for spec in self.path_of(queue) if spec.max_priority is not None]
+        return min(limits, default=_INT_MAX)
+
+    def to_json(self) -> str:
+        """The value of ``spark.sched.queues``."""
+        queues = [{"queue": spec.path, **dict(_given(spec))} for spec in self.queues]
+        rules = [
+            {"queue": rule.queue, **{key: text for key, text in _conditions(rule) if text is not None}}
+            for rule in self.rules
+        ]
+        return json.dumps({"default": self.default, "queues": queues, "rules": rules}, separators=(",", ":"))
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the text is of the pattern, in which ``*`` stands for any text."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
+def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
+    for key in ("ceiling", "held_ceiling"):
+        amount: Amount | None = getattr(spec, key)
+        if amount is not None:
+            yield key, str(amount) if amount.slots is None else amount.slots
+    for key in ("max_running_jobs", "max_waiting_jobs"):
+        if getattr(spec, key) is not None:
+            yield key, getattr(spec, key)
+    if spec.wait_timeout_ms is not None:
+        yield "wait_timeout", f"{spec.wait_timeout_ms} ms"
+    if spec.max_priority is not None:
+        yield "max_priority", spec.max_priority
+    if spec.users:
+        yield "users", list(spec.users)
+
+
+def _conditions(rule: PlacementRule) -> tuple[tuple[str, str | None], ...]:
+    return ("user", rule.user), ("name", rule.name), ("class", rule.job_class)
+
+
+def read_queues(path: Path) -> QueueTree:
+    """The queues of a TOML file. Raises BadInputError at the first fault: it names file, queue, key, value
+    and remedy."""
+    return _Reader(str(path)).tree(toml_table(read_text(path), str(path)))
+
+
+def parse_queues(text: str) -> QueueTree | None:
+    """The queues of the setting ``spark.sched.queues``; None where it is empty. Raises ValueError for a text
+    that `QueueTree.to_json` does not write."""
+    if not text:
+        return None
+    document = json.loads(text)
+    if not isinstance(document, dict) or not isinstance(document.get("queues"), list):
+        raise ValueError(text)
+    nested: dict[str, Any] = {}
+    for entry in document["queues"]:
+        if not isinstance(entry, dict) or not isinstance(entry.get("queue"), str):
+            raise ValueError(text)
+        table = nested
+        *ancestors, name = entry["queue"].split(".")
+        for ancestor in ancestors:
+            table = table.setdefault(ancestor, {})
+        table[name] = {key: value for key, value in entry.items() if key != "queue"}
+    return _Reader("spark.sched.queues").tree({**document, "queues": nested})
+
+
+_TOP = ("default", "queues", "rules")
+_KEYS = (
+    "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout", "max_priority",
+    "users",
+)  # fmt: skip
+_RULE_KEYS = ("queue", "user", "name", "class")
+_AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def tree(self, top: Mapping[str, Any]) -> QueueTree:
+        self._known("", top, _TOP)
+        tables = top.get("queues", {})
+        if not isinstance(tables, dict) or not tables:
+            raise self._bad("queues is missing but must be a table of queues: start each with [queues.NAME]")
+        queues = tuple(self._below("", (), tables))
+        paths = [queue.path for queue in queues]
+        parents = {queue.parent for queue in queues}
+        rules = top.get("rules", [])
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise self._wrong("rules", rules, "a list of tables: start each with [[rules]]")
+        numbered = enumerate(rules)
+        found = tuple(self._rule(f"rules[{number}]", rule, paths, parents) for number, rule in numbered)
+        for number, placed in enumerate(found[:-1]):
+            if (placed.user, placed.name, placed.job_class) == (None, None, None):
+                raise self._bad(
+                    f"rules[{number}] has no condition, so that the rules after it never apply: give it one "
+                    "of user, name and class, or move it to the end"
+                )
+        if "default" not in top:
+            raise self._bad("default is missing but must name the queue of jobs that no rule places")
+        default = self._leaf("default", top["default"], paths, parents)
+        tree = QueueTree(queues, found, default)
+        closed = next((spec for spec in tree.path_of(default) if spec.users), None)
+        if closed is not None:
+            raise self._bad(
+                f"default is {default!r} but queue {closed.path!r} has users, so that jobs of other users "
+                "would have no queue: name a queue without users"
+            )
+        return tree
+
+    def _below(
+        self, parent: str, above: tuple[QueueSpec, ...], tables: Mapping[str, Any]
+    ) -> Iterator[QueueSpec]:
+        for name, table in tables.items():
+            path = f"{parent}.{name}" if parent else name
+            if not _NAME.fullmatch(name):
+                raise self._bad(
+                    f"queue {path!r} has the name {name!r} but it must be 1 to 64 letters, digits, - and _"
+                )
+            if not isinstance(table, dict):
+                raise self._wrong(f"queues.{path}", table, f"a table: write [queues.{path}]")
+            settings = {key: value for key, value in table.items() if not isinstance(value, dict)}
+            spec = self._queue(path, settings)
+            self._within(spec, above)
+            yield spec
+            children = {key: value for key, value in table.items() if isinstance(value, dict)}
+            yield from self._below(path, (*above, spec), children)
+
+    def _queue(self, path: str, table: Mapping[str, Any]) -> QueueSpec:
+        self._known(f"queue {path!r}", table, _KEYS)
+        return QueueSpec(
+            path,
+            ceiling=self._amount(path, table, "ceiling", 1),
+            held_ceiling=self._amount(path, table, "held_ceiling", 0),
+            max_running_jobs=self._whole(path, table, "max_running_jobs", 1, _INT_MAX),
+            max_waiting_jobs=self._whole(path, table, "max_waiting_jobs", 0, _INT_MAX),
+            wait_timeout_ms=self._time_ms(path, table, "wait_timeout"),
+            max_priority=self._whole(path, table, "max_priority", _INT_MIN, _INT_MAX),
+            users=self._users(path, table),
+        )
+
+    def _within(self, spec: QueueSpec, above: tuple[QueueSpec, ...]) -> None:
+        """The limits of a queue fit each other and its ancestors'."""
+        path = spec.path
+        if spec.held_ceiling and spec.ceiling and spec.held_ceiling.exceeds(spec.ceiling):
+            raise self._bad(
+                f"queue {path!r} has held_ceiling {spec.held_ceiling} but its ceiling is {spec.ceiling}, "
+                "which counts held slots, too: lower held_ceiling"
+            )
+        for ancestor in above:
+            for key in ("ceiling", "held_ceiling"):
+                mine, its = getattr(spec, key), getattr(ancestor, key)
+                if mine is not None and its is not None and mine.exceeds(its):
+                    raise self._above(spec, key, mine, ancestor, its)
+            for key in ("max_running_jobs", "max_priority"):
+                mine, its = getattr(spec, key), getattr(ancestor, key)
+                if mine is not None and its is not None and mine > its:
+                    raise self._above(spec, key, mine, ancestor, its)
+        if all(each.max_running_jobs is None for each in (*above, spec)):
+            for key, value in (
+                ("max_waiting_jobs", spec.max_waiting_jobs),
+                ("wait_timeout", spec.wait_timeout_ms and format_time_ms(spec.wait_timeout_ms)),
+            ):
+                if value is not None:
+                    raise self._bad(
+                        f"queue {path!r} has {key} {value} but no max_running_jobs, so that no job waits: "
+                        f"add that, or leave {key} out"
+                    )
+
+    def _above(
+        self, spec: QueueSpec, key: str, mine: object, ancestor: QueueSpec, its: object
+    ) -> BadInputError:
+        return self._bad(
+            f"queue {spec.path!r} has {key} {mine} but its ancestor {ancestor.path!r} has {its}: lower the "
+            "first or raise the second"
+        )
+
+    def _rule(
+        self, where: str, table: Mapping[str, Any], paths: list[str], parents: set[str]
+    ) -> PlacementRule:
+        self._known(where, table, _RULE_KEYS)
+        if "queue" not in table:
+            raise self._bad(f"{where} has no queue: add the queue of the jobs that it matches")
+        queue = self._leaf(f"{where}.queue", table["queue"], paths, parents)
+        for key in _RULE_KEYS[1:]:
+            if key in table and (not isinstance(table[key], str) or not table[key]):
+                raise self._wrong(f"{where}.{key}", table[key], "a text in quotes, in which * is any text")
+        return PlacementRule(queue, table.get("user"), table.get("name"), table.get("class"))
+
+    def _leaf(self, where: str, value: object, paths: list[str], parents: set[str]) -> str:
+        if not isinstance(value, str) or value not in paths:
+            hint = did_you_mean(value, paths) if isinstance(value, str) else ""
+            raise self._bad(
+                f"{where} is {_shown(value)}{hint} but must be one of the queues {', '.join(paths)}"
+            )
+        if value in parents:
+            below = [path for path in paths if path.startswith(f"{value}.")]
+            raise self._bad(
+                f"{where} is {value!r}, which has queues below it, and jobs are in the lowest ones: name one "
+                f"of {', '.join(below)}"
+            )
+        return value
+
+    # ---- values ----
+
+    def _amount(self, path: str, table: Mapping[str, Any], key: str, least: int) -> Amount | None:
+        value = table.get(key)
+        if value is None:
+            return None
+        if type(value) is int and least <= value <= _INT_MAX:
+            return Amount(value)
+        share = _SHARE.fullmatch(value) if isinstance(value, str) else None
+        if share is None or not 0.0 < float(share[1]) <= 100.0:
+            raise self._wrong_of(path, key, value, _AMOUNT)
+        return Amount(percent=float(share[1]))
+
+    def _whole(self, path: str, table: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
+        value = table.get(key)
+        if value is None:
+            return None
+        if type(value) is not int or not least <= value <= most:
+            raise self._wrong_of(path, key, value, f"a whole number from {least} to {most}")
+        return value
+
+    def _time_ms(self, path: str, table: Mapping[str, Any], key: str) -> int | None:
+        value = table.get(key)
+        if value is None:
+            return None
+        try:
+            return parse_time_ms(value)
+        except (ValueError, TypeError, AttributeError):
+            raise self._wrong_of(path, key, value, f"a time in quotes such as {TIME_EXAMPLES}") from None
+
+    def _users(self, path: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+        value = table.get("users", ["*"])
+        if not isinstance(value, list) or not value or not all(isinstance(u, str) and u for u in value):
+            raise self._wrong_of(path, "users", value, "a list of names in quotes, in which * is any text")
+        return tuple(value) if "users" in table else ()
+
+    # ---- messages ----
+
+    def _known(self, where: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+        for key in table:
+            if key not in keys:
+                owner = f"{where} has the" if where else "there is an"
+                raise self._bad(
+                    f"{owner} unknown key {key!r}{did_you_mean(key, keys)}: the keys are {', '.join(keys)}"
+                )
+
+    def _wrong_of(self, path: str, key: str, value: object, wanted: str) -> BadInputError:
+        return self._bad(f"queue {path!r} has {key} {_shown(value)} but it must be {wanted}")
+
+    def _wrong(self, what: str, value: object, wanted: str) -> BadInputError:
+        return self._bad(f"{what} is {_shown(value)} but must be {wanted}")
+
+    def _bad(self, sentence: str) -> BadInputError:
+        return BadInputError(f"{self._file}: {sentence}")
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"

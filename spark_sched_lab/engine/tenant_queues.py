@@ -1,0 +1,90 @@
+"""Tenants' queues in the simulator: `QueueUsage` with the engine's jobs, the ledger's holds and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from spark_sched.config.queues import QueueTree
+from spark_sched_lab.enforce.enforcement import Verdict, WaitingSet
+from spark_sched_lab.enforce.queue_usage import UNLIMITED, IsSafe, QueueUsage
+from spark_sched_lab.engine.agenda import Instant
+from spark_sched_lab.engine.records import JobRun
+from spark_sched_lab.engine.reservations import Reservations
+from spark_sched_lab.engine.workload import JobSpec
+
+
+@dataclass(slots=True, eq=False)
+class TenantQueues:
+    """Calls the usage of the queues.
+
+    Attributes:
+        jobs: active ones, by key.
+    """
+
+    tree: QueueTree
+    instant: Instant
+    reservations: Reservations
+    jobs: dict[str, JobRun]
+    usage: QueueUsage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.usage = QueueUsage(self.tree)
+        self.reservations.tenants = self
+
+    # ---- jobs ----
+
+    def limited(self, spec: JobSpec) -> tuple[str, int]:
+        """The job's queue, and its priority as the queue limits it."""
+        queue = self.tree.place(spec.user or "", spec.name or spec.key, spec.job_class or "")
+        return queue, min(spec.priority, self.tree.max_priority(queue))
+
+    # ---- slots ----
+
+    def is_safe(self, job: JobRun) -> IsSafe:
+        """Whether a job's held slots are safe from this one."""
+        return partial(self.reservations.is_safe, job, self.instant.now_ms)
+
+    def room(self, job: JobRun) -> int:
+        return self.usage.room(job.key, self.is_safe(job))
+
+    def refusal(self, waiting: WaitingSet) -> Verdict | None:
+        job = self.jobs[waiting.job.key]
+        need = max(waiting.slots_at_once, waiting.slots_per_task)
+        if self.room(job) >= need:
+            return None
+        return Verdict.AT_CEILING if self.usage.admitted(job.key) else Verdict.NOT_ADMITTED
+
+    def claims(self) -> Callable[[WaitingSet], int]:
+        claimed: dict[str, int] = {}
+
+        def claim(waiting: WaitingSet) -> int:
+            job = self.jobs[waiting.job.key]
+            slots = waiting.waiting_slots
+            return self.usage.claim(job.key, slots, claimed, self.is_safe(job))
+
+        return claim
+
+    def launched(self, job: JobRun, held_there: int, now_ms: int) -> None:
+        """A task of the job takes a slot of a node where it holds ``held_there``: held slots of its queues
+        are given up for a further one."""
+        if held_there == 0:
+            for key in self.usage.gives_up(job.key, 1, self.is_safe(job)):
+                self.reservations.give_up(key, now_ms)
+        self.usage.launched(job.key, 1, min(1, held_there))
+
+    # ---- results ----
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What each queue had in this run."""
+        return [
+            {
+                "queue": path,
+                "ceiling_slots": None if self.usage.ceiling(path) == UNLIMITED else self.usage.ceiling(path),
+                "peak_slots": use.peak,
+                "refused": use.refused,
+            }
+            for path, use in self.usage.uses.items()
+        ]

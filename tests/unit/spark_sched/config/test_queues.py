@@ -1,0 +1,144 @@
+"""Files of queues: what they mean, and one sentence for each fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sched.config import keys, validate
+from spark_sched.config.queues import Amount, parse_queues, read_queues
+from spark_sched.errors import BadInputError
+
+EXAMPLE = Path(__file__).parents[4] / "conf" / "queues.toml"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "queues.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_example_crosses_as_one_line_and_means_the_same() -> None:
+    tree = read_queues(EXAMPLE)
+    line = tree.to_json()
+    assert "\n" not in line
+    assert parse_queues(line) == tree == validate({keys.QUEUES.name: line})[keys.QUEUES]
+    assert [spec.path for spec in tree.queues] == [
+        "adhoc", "etl", "etl.nightly", "etl.hourly", "dashboards",
+    ]  # fmt: skip
+    assert tree["adhoc"].wait_timeout_ms == 1_800_000
+    assert tree["etl.hourly"].ceiling == Amount(percent=25.0)
+    assert tree["etl.hourly"].held_ceiling == Amount(2)
+
+
+@pytest.mark.parametrize(
+    ("user", "name", "queue"),
+    [
+        ("etl", "nightly-load", "etl.nightly"),
+        ("etl", "load", "etl.hourly"),
+        ("dashboard-7", "nightly-load", "dashboards"),
+        ("ann", "nightly-load", "adhoc"),
+    ],
+)
+def test_the_first_rule_that_matches_places_a_job(user: str, name: str, queue: str) -> None:
+    assert read_queues(EXAMPLE).place(user, name) == queue
+
+
+def test_a_percentage_is_rounded_down_to_one_slot_at_least() -> None:
+    assert [Amount(percent=30.0).of(total) for total in (0, 1, 10, 13)] == [1, 1, 3, 3]
+    assert Amount(percent=29.0).of(100) == 29  # 28.999999999999996 in binary
+    assert Amount(5).of(1) == 5
+
+
+def test_the_least_priority_of_a_path_limits_a_job() -> None:
+    tree = parse_queues('{"default":"a.b","queues":[{"queue":"a","max_priority":5},{"queue":"a.b"}]}')
+    assert tree is not None
+    assert tree.max_priority("a.b") == 5
+
+
+FAULTS = {
+    "no queue": ('default = "a"', "queues is missing"),
+    "unknown key of the file": (
+        'defualt = "a"\n[queues.a]',
+        "unknown key 'defualt' (did you mean 'default'?)",
+    ),
+    "unknown key of a queue": (
+        'default = "a"\n[queues.a]\ncieling = 4',
+        "queue 'a' has the unknown key 'cieling' (did you mean 'ceiling'?)",
+    ),
+    "no default": ("[queues.a]", "default is missing"),
+    "unknown default": (
+        'default = "adhok"\n[queues.adhoc]',
+        "default is 'adhok' (did you mean 'adhoc'?) but must be one of the queues adhoc",
+    ),
+    "default with queues below it": (
+        'default = "a"\n[queues.a]\n[queues.a.b]',
+        "default is 'a', which has queues below it, and jobs are in the lowest ones: name one of a.b",
+    ),
+    "default that is not for everybody": (
+        'default = "a"\n[queues.a]\nusers = ["ann"]',
+        "default is 'a' but queue 'a' has users",
+    ),
+    "share as a number": (
+        'default = "a"\n[queues.a]\nceiling = 0.3',
+        "queue 'a' has ceiling 0.3 but it must be a number of slots such as 8, or a share",
+    ),
+    "share above all slots": (
+        'default = "a"\n[queues.a]\nceiling = "130 %"',
+        "queue 'a' has ceiling '130 %' but it must be",
+    ),
+    "no slots": ('default = "a"\n[queues.a]\nceiling = 0', "queue 'a' has ceiling 0 but it must be"),
+    "ceiling above the parent's": (
+        'default = "a.b"\n[queues.a]\nceiling = 4\n[queues.a.b]\nceiling = 5',
+        "queue 'a.b' has ceiling 5 but its ancestor 'a' has 4: lower the first or raise the second",
+    ),
+    "held ceiling above the ceiling": (
+        'default = "a"\n[queues.a]\nceiling = "10 %"\nheld_ceiling = "20 %"',
+        "queue 'a' has held_ceiling 20 % but its ceiling is 10 %",
+    ),
+    "waiting jobs that never wait": (
+        'default = "a"\n[queues.a]\nmax_waiting_jobs = 3',
+        "queue 'a' has max_waiting_jobs 3 but no max_running_jobs",
+    ),
+    "timeout without a unit": (
+        'default = "a"\n[queues.a]\nmax_running_jobs = 1\nwait_timeout = 30',
+        "queue 'a' has wait_timeout 30 but it must be a time in quotes",
+    ),
+    "users that are one text": (
+        'default = "b"\n[queues.a]\nusers = "ann"\n[queues.b]',
+        "queue 'a' has users 'ann' but it must be a list",
+    ),
+    "name with a dot": ('default = "a.b"\n[queues."a.b"]', "queue 'a.b' has the name 'a.b' but it must be"),
+    "rule without a queue": ('default = "a"\n[queues.a]\n[[rules]]\nuser = "x"', "rules[0] has no queue"),
+    "rule of an unknown queue": (
+        'default = "a"\n[queues.a]\n[[rules]]\nqueue = "b"\nuser = "x"',
+        "rules[0].queue is 'b' but must be one of the queues a",
+    ),
+    "unknown key of a rule": (
+        'default = "a"\n[queues.a]\n[[rules]]\nqueue = "a"\nusr = "x"',
+        "rules[0] has the unknown key 'usr' (did you mean 'user'?)",
+    ),
+    "rule that hides others": (
+        'default = "a"\n[queues.a]\n[[rules]]\nqueue = "a"\n[[rules]]\nqueue = "a"\nuser = "x"',
+        "rules[0] has no condition, so that the rules after it never apply",
+    ),
+    "no TOML": ("queues", "is not a TOML file"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), FAULTS.values(), ids=list(FAULTS))
+def test_a_fault_is_one_sentence_that_names_file_queue_key_and_value(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(BadInputError) as error:
+        read_queues(path)
+    assert str(path) in str(error.value)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["conf/queues.toml", "{", "[]", '{"queues":[{}]}', '{"queues":{}}'])
+def test_a_setting_that_conf_does_not_write_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match="spark-sched conf --queues FILE"):
+        validate({keys.QUEUES.name: text})

@@ -1,0 +1,101 @@
+"""Tenants' queues in a run: ceilings, admission, refusals, and what a run reports of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sched.config.queues import read_queues
+from spark_sched_lab.engine.queue_rows import by_queue
+from spark_sched_lab.simulator import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
+
+
+def run(tmp_path: Path, queues: str, jobs: list[JobSpec], policy: str = "fifo", slots: int = 4) -> Result:
+    path = tmp_path / "queues.toml"
+    path.write_text(queues)
+    settings = {"spark.sched.queues": read_queues(path).to_json()}
+    return simulate(ClusterSpec(uniform_nodes(1, slots)), jobs, policy, settings=settings, check=True)
+
+
+def job(key: str, tasks: int, user: str = "ann", at_ms: int = 0, **more: object) -> JobSpec:
+    return JobSpec(key, at_ms, (StageSpec([1000] * tasks),), name=key, user=user, **more)  # type: ignore[arg-type]
+
+
+def ends(result: Result) -> dict[str, int | None]:
+    return {row["job"]: row["end_ms"] for row in result.rows()}
+
+
+CEILING = """
+default = "rest"
+[queues.team]
+ceiling = "50 %"
+[queues.rest]
+[[rules]]
+queue = "team"
+user = "ann"
+"""
+
+
+def test_a_queue_leaves_the_slots_above_its_ceiling_to_others(tmp_path: Path) -> None:
+    result = run(tmp_path, CEILING, [job("first", 8), job("second", 4, user="bob")])
+    assert ends(result) == {"first": 4000, "second": 2000}  # 2 of 4 slots each
+    assert [(row["queue"], row["peak_slots"], row["slot_s"]) for row in by_queue(result)] == [
+        ("team", 2, 8.0),
+        ("rest", 2, 4.0),
+    ]
+
+
+def test_slots_above_the_ceiling_idle_if_nobody_else_waits(tmp_path: Path) -> None:
+    assert ends(run(tmp_path, CEILING, [job("only", 8)])) == {"only": 4000}
+
+
+def test_without_queues_a_run_reports_none(tmp_path: Path) -> None:
+    result = simulate(ClusterSpec(uniform_nodes(1, 4)), [job("only", 8)])
+    assert by_queue(result) == []
+    assert "queue" not in result.jobs
+    assert ends(result) == {"only": 2000}
+
+
+ADMISSION = """
+default = "q"
+[queues.q]
+max_running_jobs = 1
+max_waiting_jobs = 2
+wait_timeout = "2500 ms"
+"""
+
+
+def test_jobs_above_the_most_running_ones_wait_and_too_many_are_refused(tmp_path: Path) -> None:
+    jobs = [
+        job("a", 1),
+        job("b", 1),
+        job("c", 1, priority=5),  # before b, though it came later
+        job("d", 1, priority=9),  # two wait already
+    ]
+    result = run(tmp_path, ADMISSION, jobs)
+    assert ends(result) == {"a": 1000, "c": 2000, "b": 3000, "d": None}
+    (row,) = by_queue(result)
+    assert (row["jobs"], row["unfinished"], row["refused"], row["peak_slots"]) == (4, 1, 1, 1)
+
+
+def test_a_job_that_waits_for_too_long_is_refused_then(tmp_path: Path) -> None:
+    long = JobSpec("long", 0, (StageSpec([9000]),), name="long")
+    result = run(tmp_path, ADMISSION, [long, job("b", 1), job("late", 1, at_ms=8000)])
+    assert ends(result) == {"long": 9000, "b": None, "late": 10000}
+
+
+def test_a_queue_lowers_the_priorities_of_its_jobs(tmp_path: Path) -> None:
+    queues = CEILING.replace('ceiling = "50 %"', "max_priority = 3")
+    jobs = [job("blocks", 4, user="bob"), job("low", 4, priority=9), job("high", 4, user="bob", priority=4)]
+    assert ends(run(tmp_path, queues, jobs, "priority")) == {"high": 1000, "low": 2000, "blocks": 3000}
+
+
+@pytest.mark.parametrize(("policy", "other_ms"), [("fifo", 5000), ("reservation", 6000)])
+def test_held_slots_count_as_the_queues_own(tmp_path: Path, policy: str, other_ms: int) -> None:
+    """A job of two stages holds a slot for 2 s under one policy; no policy gives its queue a third slot."""
+    stages = (StageSpec([1000, 3000]), StageSpec([1000] * 4, parents=(0,)))
+    chain = JobSpec("chain", 0, stages, name="chain", user="ann", priority=5, marked=True, copies=False)
+    result = run(tmp_path, CEILING, [chain, job("other", 12, user="bob")], policy)
+    assert ends(result) == {"chain": 5000, "other": other_ms}
+    assert [row["peak_slots"] for row in result.queues if row["queue"] == "team"] == [2]

@@ -1,0 +1,68 @@
+"""Steps of tenants' queues written as data, played on the simulator; the Scala suite has the same
+player."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from spark_sched.config.queues import parse_queues
+from spark_sched_lab.enforce.queue_usage import QueueUsage
+
+
+class Steps:
+    """Plays steps. ``safe`` of a step names the holders whose slots are safe from the job."""
+
+    def __init__(self, tree: Mapping[str, Any]) -> None:
+        queues = parse_queues(json.dumps(tree))
+        assert queues is not None, "a sequence has queues"
+        self.tree = queues
+        self.usage = QueueUsage(queues)
+
+    def run(self, step: Mapping[str, Any]) -> Any:
+        """What the step answers; None: nothing."""
+        usage, job = self.usage, step.get("job", "")
+
+        def is_safe(holder: str) -> bool:
+            return holder in step["safe"]
+
+        match step["op"]:
+            case "capacity":
+                usage.capacity(step["slots"])
+                return [usage.ceiling(spec.path) for spec in self.tree.queues]
+            case "entered":
+                return usage.entered(job, step["queue"], step["priority"], step["arrival"], step["now_ms"])
+            case "ranked":
+                return usage.ranked(job, step["priority"])
+            case "left":
+                return usage.left(job)
+            case "overdue":
+                return [usage.next_due_ms(), usage.overdue(step["now_ms"])]
+            case "launched":
+                return usage.launched(job, step["slots"], step["own"])
+            case "stopped":
+                return usage.stopped(job, step["slots"])
+            case "held":
+                return usage.held(job)
+            case "unheld":
+                return usage.unheld(job)
+            case "may_hold":
+                return usage.may_hold(job)
+            case "room":
+                return [
+                    usage.room(job, is_safe),
+                    usage.at_ceiling(job, step["slots"], is_safe),
+                    usage.gives_up(job, step["slots"], is_safe),
+                    usage.claim(job, step["slots"], {}, is_safe),
+                    usage.admitted(job),
+                    usage.position(job),
+                ]
+            case "place":
+                return self.tree.place(step["user"], step["name"], step["class"])
+            case "uses":
+                return [
+                    [use.running, use.held, use.peak, use.jobs, use.waiting, use.refused]
+                    for use in usage.uses.values()
+                ]
+        raise AssertionError(f"unknown operation {step['op']!r}")

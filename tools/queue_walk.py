@@ -1,0 +1,146 @@
+"""Random trees of queues, and what their books answer.
+
+Run as a program this file writes the generated golden sequences that bind the simulator's queues and the
+driver's:
+
+    python tools/queue_walk.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from queue_steps import Steps
+
+SEED = 20261127
+SEQUENCES = 120
+STEPS = 80
+OUT = Path(__file__).parents[1] / "protocol" / "golden" / "queues" / "tree-random.json.gz"
+
+LEAVES = ("a.x", "a.y", "b", "c.z.w")
+QUEUES = ("a", "a.x", "a.y", "b", "c", "c.z", "c.z.w")
+USERS = ("ann", "bob", "eve-1", "")
+
+
+def _tree(rng: random.Random) -> dict[str, Any]:
+    """Any limits at the top; below, limits that no ancestor has."""
+    queues: list[dict[str, Any]] = []
+    for path in QUEUES:
+        queue: dict[str, Any] = {"queue": path}
+        above = [each for each in queues if path.startswith(f"{each['queue']}.")]
+
+        def free(key: str, above: list[dict[str, Any]] = above) -> bool:
+            return not any(key in each for each in above) and rng.random() < 0.5
+
+        if free("ceiling"):
+            queue["ceiling"] = rng.choice((1, 2, 4, "10 %", "33.3 %", "50 %", "100 %"))
+        if "ceiling" not in queue and free("held_ceiling"):
+            queue["held_ceiling"] = rng.choice((0, 1, 3, "25 %"))
+        if free("max_running_jobs"):
+            queue["max_running_jobs"] = rng.choice((1, 2, 3))
+            if rng.random() < 0.5:
+                queue["max_waiting_jobs"] = rng.choice((0, 1, 2))
+            if rng.random() < 0.5:
+                queue["wait_timeout"] = rng.choice(("0ms", "100 ms", "3s"))
+        if path != "b" and rng.random() < 0.3:
+            queue["users"] = rng.choice((["ann"], ["eve-*", "bob"], ["*"]))
+        queues.append(queue)
+    rules = []
+    for _ in range(rng.randint(0, 4)):
+        rule = {"queue": rng.choice(LEAVES), "user": rng.choice(("ann", "eve*", "*", "b*b"))}
+        if rng.random() < 0.4:
+            rule["name"] = rng.choice(("report*", "*x*", "a.c", "report"))
+        if rng.random() < 0.2:
+            rule["class"] = "etl"
+        rules.append(rule)
+    return {"default": "b", "queues": queues, "rules": rules}
+
+
+def _sequence(seed: int) -> dict[str, Any]:
+    rng = random.Random(seed)
+    tree = _tree(rng)
+    steps = Steps(tree)
+    done: list[dict[str, Any]] = []
+    jobs: list[str] = []
+    now_ms = arrival = 0
+
+    def do(op: str, **arguments: Any) -> Any:
+        step = {"op": op, **arguments}
+        answer = steps.run(step)
+        done.append({**step, "expect": answer})
+        return answer
+
+    do("capacity", slots=rng.randint(0, 12))
+    while len(done) < STEPS:
+        now_ms += rng.choice((0, 10, 100, 1000))
+        op = rng.choice(
+            ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
+             "held", "held", "unheld", "room", "room", "may_hold", "place", "uses")
+        )  # fmt: skip
+        job = rng.choice(jobs) if jobs else ""
+        books = steps.books
+        if op == "capacity" and rng.random() < 0.3:
+            do(op, slots=rng.randint(0, 12))
+        elif op == "entered":
+            arrival += 1
+            jobs.append(f"j{arrival}")
+            do(op, job=jobs[-1], queue=rng.choice(LEAVES), priority=rng.choice((0, 0, 5, -1)),
+               arrival=arrival, now_ms=now_ms)  # fmt: skip
+        elif op == "ranked" and job:
+            do(op, job=job, priority=rng.choice((0, 7)))
+        elif op == "left" and job and rng.random() < 0.6:
+            jobs.remove(job)
+            do(op, job=job)
+        elif op == "overdue" and rng.random() < 0.4:
+            do(op, now_ms=now_ms)
+        elif op in ("launched", "room") and job:
+            safe = sorted(rng.sample(jobs, rng.randint(0, len(jobs))))
+            slots = rng.choice((1, 1, 1, 2, 3))
+            room = do("room", job=job, slots=slots, safe=safe)
+            if op == "launched" and room[0] >= slots:
+                for each in room[2]:
+                    do("unheld", job=each)
+                do(op, job=job, slots=slots, own=0)
+        elif op == "stopped" and job:
+            do(op, job=job, slots=rng.choice((1, 2)))
+        elif op == "held" and job and do("may_hold", job=job):
+            do(op, job=job)
+        elif op == "unheld" and job:
+            holders = {each.key for use in books.uses.values() for each in use.holders}
+            if job in holders:
+                do(op, job=job)
+        elif op == "may_hold":
+            do(op, job=rng.choice((job, "nobody")))
+        elif op == "place":
+            do(op, user=rng.choice(USERS), name=rng.choice(("report-1", "abc", "a.c", "axc", "x")),
+               **{"class": rng.choice(("", "etl"))})  # fmt: skip
+        elif op == "uses":
+            do(op)
+        assert books.violations() == [], f"seed {seed}: {books.violations()}"
+    do("uses")
+    return {"seed": seed, "tree": tree, "steps": done}
+
+
+def generate(sequences: int = SEQUENCES) -> dict[str, Any]:
+    return {
+        "about": "Generated by tools/queue_walk.py: trees of queues, and what their books answer.",
+        "sequences": [_sequence(SEED + number) for number in range(sequences)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=OUT)
+    out: Path = parser.parse_args().out
+    text = json.dumps(generate(), separators=(",", ":"))
+    with open(out, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+        packed.write(text.encode())
+
+
+if __name__ == "__main__":
+    main()
