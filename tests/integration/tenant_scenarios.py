@@ -112,7 +112,7 @@ def crowd(spark: SparkSession) -> Result:
         )
         found["waiting"] = page(f"{sc.uiWebUrl}/scheduling/")
         found["of_dia"] = page(f"{sc.uiWebUrl}/scheduling/?user=dia&state=waiting&name=REPORT")
-        found["top"] = command("top", "--once", "--user", "dia", sc.uiWebUrl)
+        found["top"] = _answered("top", "--once", "--user", "dia", sc.uiWebUrl)
         end.touch()
         for thread in threads:
             thread.join()
@@ -121,7 +121,7 @@ def crowd(spark: SparkSession) -> Result:
         page(f"{sc.uiWebUrl}/scheduling/?state=ended&name=report-&user={user}") for user in USERS
     ]
     found["users"] = {each.name: each.jobs_ended for each in spark_sched.status(spark).users}
-    found["usage"] = command("usage", "--json", "--by", "user", sc.uiWebUrl)
+    found["usage"] = _answered("usage", "--json", "--by", "user", sc.uiWebUrl)
     stories = [spark_sched.explain(spark, name) for _, name, _ in jobs]
     found["ended"] = [each.state for each in stories]
     found["stages"] = sorted(
@@ -133,6 +133,18 @@ def crowd(spark: SparkSession) -> Result:
         }
     )
     return found
+
+
+def _answered(*arguments: str) -> tuple[int, str]:
+    """A command's output: a busy driver may need more time than the command gives it."""
+    done: list[tuple[int, str]] = []
+
+    def worked() -> bool:
+        done.append(command(*arguments))
+        return done[-1][0] == 0
+
+    wait_until(worked, "the driver was to answer")
+    return done[-1]
 
 
 def wrong_settings(spark: SparkSession) -> Result:

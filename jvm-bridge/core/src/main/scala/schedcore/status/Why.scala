@@ -48,7 +48,7 @@ final class Why(all: Seq[JobFacts], slots: Int, nowMs: Long) {
 
   private def others(job: JobFacts): String =
     if (slots == 0) "no executor is there yet"
-    else if (running.isEmpty) "Spark has not offered it any yet"
+    else if (running.isEmpty) "Spark has not offered any yet"
     else s"${named(running.map(_.mark.shown))} ${if (running.sizeIs == 1) "runs" else "run"}${start(job)}"
 
   /** When it starts, or else when the first of those that run ends. */
