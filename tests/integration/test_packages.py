@@ -236,6 +236,8 @@ def test_a_python_with_numpy_but_without_the_package_runs_the_planner_of_the_jar
     found, log = application(
         run, tmp_path / "planned", python, PLANNED, "local[2]", *from_repository(run, repository),
         *("--conf", f"spark.sched.history.path={history}", "--conf", "spark.pyspark.driver.python=" + python),
+        # The last planner may still be starting when the application ends.
+        *("--conf", "spark.sched.planner.drainTimeout=5min"),
     )  # fmt: skip
     assert found["counters"]["plans_accepted"] > 0
     assert found["counters"]["planner_pid"] > 0
