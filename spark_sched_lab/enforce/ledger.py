@@ -417,10 +417,6 @@ class Ledger:
             self.stage_ended(p.key, now_ms)
         self._holdings.pre_reserve_idle(p.job, now_ms)
 
-    def done_tasks(self, stage: str) -> frozenset[int]:
-        """Indices of the stage's tasks that are done; empty where the stage is unknown."""
-        return frozenset(self._stages[stage].done) if stage in self._stages else frozenset()
-
     # ---- copies (section IV-C) ----
 
     def wants_copies(self, stage: str, now_ms: int) -> bool:

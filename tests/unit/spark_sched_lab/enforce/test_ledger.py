@@ -135,21 +135,7 @@ def test_questions_about_the_unknown_have_empty_answers() -> None:
     assert ledger.held_on("x") == 0
     assert ledger.held_by("x") == 0
     assert ledger.rule_of("x") is None
-    assert ledger.done_tasks("x") == frozenset()
     assert ledger.held_idle_ms(1000) == 0
-
-
-def test_done_tasks_are_those_whose_results_stand() -> None:
-    ledger = Ledger(Silent())
-    ledger.executor_added("e1", 2)
-    ledger.job_started("fg", False, Rule())
-    ledger.stage_started("fg", "1.0", 0, 3, None, False, False, 0)
-    for task in range(2):
-        ledger.task_launched(task, "1.0", task, "e1", False, 0)
-        ledger.task_ended(task, True, 10)
-    assert ledger.done_tasks("1.0") == {0, 1}
-    ledger.task_undone("1.0", 0, 10)
-    assert ledger.done_tasks("1.0") == {1}
 
 
 @pytest.mark.parametrize(
