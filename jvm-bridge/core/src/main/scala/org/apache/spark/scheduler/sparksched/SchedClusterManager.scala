@@ -29,6 +29,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     context.conf.remove(Settings.HistoryPassword.name)
     val master = inner(masterURL)
     context.conf.set("spark.master", masterURL.stripPrefix(InnerMaster.Prefix))
+    SparkLine.loadSessionExtension(context.conf)
     makeProfilesAgain(context)
     checkAsStock(context, master)
     master match {

@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler._
 import org.apache.spark.util.Clock
 
@@ -18,6 +18,9 @@ private[sparksched] trait Spark4 {
 
   /** The offer without any resource. */
   def nothingOf(offer: WorkerOffer): WorkerOffer = offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
+
+  /** Spark finds the extension of SQL sessions by its service file. */
+  def loadSessionExtension(conf: SparkConf): Unit = ()
 }
 
 private[sparksched] abstract class LineTaskSetManager(

@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.resource.ResourceInformation
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
@@ -40,6 +40,17 @@ private[sparksched] object SparkLine {
 
   /** The offer without any resource. */
   def nothingOf(offer: WorkerOffer): WorkerOffer = offer.copy(cores = 0, resources = Map.empty)
+
+  /**
+   * Has all SQL sessions of the context load our extension. By its service file Spark 3.5 finds it only for sessions that
+   * Scala and Java build, and not for those of Python.
+   */
+  def loadSessionExtension(conf: SparkConf): Unit = {
+    val others = conf.getOption(Extensions).toList.flatMap(_.split("\\s*,\\s*")).filter(_.nonEmpty)
+    if (!others.contains(OurExtension)) conf.set(Extensions, (others :+ OurExtension).mkString(","))
+  }
+  private val Extensions = "spark.sql.extensions"
+  private val OurExtension = "org.apache.spark.sql.sparksched.SessionExtensions"
 }
 
 /** With the method by which Spark 4 cancels a stage. */
