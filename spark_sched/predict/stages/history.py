@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from spark_sched.predict.forecast import UNKNOWN, Forecast
@@ -38,13 +38,45 @@ _UsersName = tuple[str | None, str]
 class _Name:
     runs: deque[EarlierRun]
     times: dict[str, deque[DurationSummary]] = field(default_factory=dict)
+    changes: int = 0
+
+    def remember(self, run: EarlierRun) -> None:
+        self.runs.append(run)
+        self.changes += 1
 
     def pool(self, stage_name: str, durations: DurationSummary, kept: int) -> None:
         if durations.count == 0:
             return
+        self.changes += 1
         if stage_name not in self.times and len(self.times) >= MAX_STAGES:
             del self.times[next(iter(self.times))]
         self.times.setdefault(stage_name, deque(maxlen=kept)).append(durations)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A forecast, and what it was made of. It stands while that is the same.
+
+    Attributes:
+        known, changes: what was known of the name, and the changes of that.
+        newest: name of the newest active stage.
+        alone: no earlier run agrees with this one, so that it has the latest runs of other names.
+    """
+
+    forecast: Forecast
+    known: _Name
+    changes: int
+    newest: str | None
+    alone: bool
+
+    def stands(self, known: _Name, newest: str | None) -> bool:
+        return self.known is known and self.changes == known.changes and self.newest == newest
+
+    def with_others(self, others: tuple[EarlierRun, ...]) -> _Made:
+        """The same with what other names ran since: these change with every job that ends."""
+        if not self.alone or self.forecast.other_runs is others:
+            return self
+        return replace(self, forecast=replace(self.forecast, other_runs=others))
 
 
 @dataclass(slots=True)
@@ -60,8 +92,10 @@ class _JobStages:
     )  # by key: whether Spark itself starts the stage that follows
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    made: _Made | None = None  # until a stage starts or ends
 
     def begin(self, event: StageStarted) -> None:
+        self.made = None
         if not self.running and self.paused_ms is not None:
             # 0 means that there was no pause.
             self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
@@ -72,6 +106,7 @@ class _JobStages:
             self.started.setdefault(event.index, event.tasks)
 
     def end(self, event: StageEnded) -> None:
+        self.made = None
         followed = self.running.pop(event.stage, True)
         if not self.running and not followed:
             self.paused_ms = event.time_ms
@@ -113,7 +148,7 @@ class StageHistory:
         self._runs_kept = runs_kept
         self._names: Recent[_UsersName, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
-        self._others: deque[EarlierRun] = deque(maxlen=OTHERS_KEPT)
+        self._others: tuple[EarlierRun, ...] = ()  # the oldest first
         # Stages of active jobs whose times are pooled: after a reset they are told again.
         self._pooled_stages: Recent[str, set[str]] = Recent(NAMES_KEPT)
 
@@ -150,19 +185,30 @@ class StageHistory:
         known = self._names.get(active.name) if active is not None else None
         if active is None or known is None:
             begun = max((stage.index + 1 for stage in job.stages), default=0)
-            return Forecast(other_runs=tuple(self._others), stages_begun=begun) if self._others else UNKNOWN
+            return Forecast(other_runs=self._others, stages_begun=begun) if self._others else UNKNOWN
+        newest = max(job.stages, key=lambda stage: stage.index).name if job.stages else None
+        made = active.made
+        if made is None or not made.stands(known, newest):
+            made = self._made(active, known, newest)
+        active.made = made = made.with_others(self._others)
+        return made.forecast if made.forecast.source != "none" or self._others else UNKNOWN
+
+    def _made(self, active: _JobStages, known: _Name, newest: str | None) -> _Made:
+        """A forecast by the runs of the name."""
         so_far = tuple(
             (index, stage) for index, stage in islice(reversed(active.ended.items()), _SO_FAR) if stage
         )
         begun = max(active.started, default=-1) + 1
         agreeing = [run for run in known.runs if _agrees(active, run)]
         latest = agreeing[-1] if agreeing else None
-        times = known.times.get(_stage_name(job, active, latest) or "", ())
+        # The task times that matter now are those of the newest active stage, else of the next one.
+        timed = _next_stage(active, latest) if newest is None else newest
+        times = known.times.get(timed or "", ())
         alpha, t_m_ms, samples = self._pooled(list(times))
-        others = () if agreeing else tuple(self._others)
         if latest is None and samples == 0:
-            return Forecast(other_runs=others, stages_begun=begun, so_far=so_far) if others else UNKNOWN
-        return Forecast(
+            found = Forecast(stages_begun=begun, so_far=so_far)
+            return _Made(found, known, known.changes, newest, alone=True)
+        found = Forecast(
             # A stage without tasks never starts, and a plan cannot express it.
             stage_tasks=tuple(max(1, stage.tasks) for stage in latest.stages) if latest is not None else (),
             alpha=alpha,
@@ -172,26 +218,27 @@ class StageHistory:
             samples=samples,
             gap_ms=_usual_gap_ms(agreeing),
             own_runs=tuple(agreeing),
-            other_runs=others,
             stages_begun=begun,
             so_far=so_far,
         )
+        return _Made(found, known, known.changes, newest, alone=not agreeing)
 
     def foresee(self, name: str | None, user: str | None) -> Forecast:
         """Of a job that has not been submitted: the runs of its name, else those of others."""
         if name is None:
-            return Forecast(other_runs=tuple(self._others))
+            return Forecast(other_runs=self._others)
         known = self._names.get((user if self._own_names else None, name))
         if known is None and self._store is not None:
             runs = tuple(self._store.load(name, self._runs_kept, user if self._own_names else None))
         else:
             runs = () if known is None else tuple(known.runs)
-        return Forecast(own_runs=runs, other_runs=() if runs else tuple(self._others))
+        return Forecast(own_runs=runs, other_runs=() if runs else self._others)
 
     def _learn_stage(self, summary: StageSummary) -> None:
         active = self._active.get(summary.job)
         if active is None or summary.index >= MAX_STAGES:
             return
+        active.made = None
         pooled = self._pooled_stages.setdefault(summary.job, set())
         if summary.stage not in pooled:
             pooled.add(summary.stage)
@@ -214,8 +261,8 @@ class StageHistory:
         whole = [stage for stage in stages if stage is not None]
         if len(whole) == len(stages):
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
-            self._others.append(run)
-            self._name(active.name).runs.append(run)
+            self._others = (*self._others, run)[-OTHERS_KEPT:]
+            self._name(active.name).remember(run)
             if self._store is not None:
                 user, name = active.name
                 self._store.save(name, run, self._runs_kept, user)
@@ -262,10 +309,8 @@ def _usual_gap_ms(runs: list[EarlierRun]) -> int | None:
     return statistics.median_high(known) if known else None
 
 
-def _stage_name(job: JobView, active: _JobStages, latest: EarlierRun | None) -> str | None:
-    """The name of the stage whose task times matter now: the newest active one, else the next."""
-    if job.stages:
-        return max(job.stages, key=lambda stage: stage.index).name
+def _next_stage(active: _JobStages, latest: EarlierRun | None) -> str | None:
+    """The name of the stage that comes next."""
     following = max(active.started, default=-1) + 1
     if latest is not None and following < len(latest.stages):
         return latest.stages[following].name
