@@ -2,8 +2,8 @@
 
 Start with `simulate`. `Simulation` is the engine behind it; :mod:`spark_sched_lab.enforce.ledger` is the
 state machine of speculative slot reservation: which idle slot is held, for which job, until when. The JVM
-bridge has the same state machine in Scala (``schedcore.Ledger``); the sequences in ``protocol/golden`` must
-give the same decisions in both.
+bridge has the same state machine in Scala (``schedcore.ledger.Ledger``); the sequences in ``protocol/golden``
+must give the same decisions in both.
 """
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, Locality, NodeSpec, Power, uniform_nodes

@@ -3,7 +3,8 @@
     python tools/check_layers.py [CHECKOUT]
 
 Lazy imports inside functions count as well: a layer that needs a higher one at run time is as wrong. Modules
-must not import each other in a circle either; of this check only what runs at import counts.
+must not import each other in a circle either; of this check only what runs at import counts. The packages of
+the bridge's Scala have layers of their own (``scala_rooms``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import scala_rooms
 
 #: The houses, each with the beginning of its parts' names below. The papers are one part.
 HOUSES: Mapping[str, str] = {"spark_sched": "", "spark_sched_lab": "lab.", "benchmarks.papers": "papers"}
@@ -179,6 +182,6 @@ def circles(root: Path) -> list[str]:
 
 if __name__ == "__main__":
     _root = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1]
-    _found = violations(_root) + circles(_root)
+    _found = violations(_root) + circles(_root) + [*scala_rooms.violations(_root)]
     print("\n".join(_found) or "layers: every import goes downward")
     raise SystemExit(1 if _found else 0)

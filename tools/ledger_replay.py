@@ -1,7 +1,7 @@
 """Replay the ledger steps of a recorded driver in the simulator's ledger.
 
 A driver with ``spark.testing.schedLedgerSteps=FILE`` writes what its ledger was asked and did
-(``schedcore.RecordedLedger``):
+(``schedcore.ledger.RecordedLedger``):
 
     python tools/ledger_replay.py FILE|FOLDER...
 """

@@ -27,7 +27,7 @@ def attributes(source: str) -> dict[str, int]:
     the ``val`` and ``var`` of the body. Parameters without ``val``, methods with what they declare, and
     members of objects are none.
     """
-    code = _bare(source)
+    code = bare(source)
     found: dict[str, int] = {}
     for match in _CLASS.finditer(code):
         at = match.end()
@@ -45,7 +45,7 @@ def attributes(source: str) -> dict[str, int]:
     return found
 
 
-def _bare(source: str) -> str:
+def bare(source: str) -> str:
     """The source with blanks in place of comments, strings and characters."""
     parts, at = [], 0
     while match := _TEXT_BEGINS.search(source, at):

@@ -1,6 +1,6 @@
 """When a stage's barrier is likely to fall: the calibrated deadline of reservations.
 
-The twin of ``schedcore.Barriers`` in the JVM bridge; ``protocol/golden`` compares the two. The paper's
+The twin of ``schedcore.ledger.Barriers`` in the JVM bridge; ``protocol/golden`` compares the two. The paper's
 deadline (equation 2) assumes that task times follow a Pareto distribution. This one uses the rank of a
 stage's longest task among the tasks of earlier stages, whose probabilities are the same for every
 distribution, and corrects itself by the errors of its predictions

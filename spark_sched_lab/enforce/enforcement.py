@@ -1,8 +1,8 @@
 """Enforcement of the plan in force: which jobs may start, in which order, and which ones take spare slots.
 
-The twin of ``schedcore.StartGate`` and ``schedcore.Enforcement`` in the JVM bridge, with the same operations
-and results. ``protocol/golden/enforcement`` and ``tests/contract/test_enforcement_golden.py`` compare the
-two: change both together.
+The twin of ``schedcore.plan.StartGate`` and ``schedcore.enforce.Enforcement`` in the JVM bridge: the same
+operations and results. ``protocol/golden/enforcement`` and ``tests/contract/test_enforcement_golden.py``
+compare the two: change both together.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class StartGate:
 
 
 class Enforcement:
-    """A round of launches under the plan in force, as ``schedcore.Enforcement``.
+    """A round of launches under the plan in force, as ``schedcore.enforce.Enforcement``.
 
     A round is `begin`, then `planned` for each task set in the order of its `rank`, then, where
     `spare_wanted`, the same between `begin_spare` and `end_spare`: leftover slots go to task sets that may

@@ -1,7 +1,7 @@
 """Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I).
 
 A hold has the rank of its pool, and a held slot counts as used by the pool. It does not
-decide between jobs without a pool, or of one FIFO pool. ``schedcore.FairShares`` is the twin.
+decide between jobs without a pool, or of one FIFO pool. ``schedcore.ledger.FairShares`` is the twin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The budget for holding slots between a job's actions, and the useful length of such holds.
 
-The twin of ``schedcore/Idle.scala``: the same operations on floats in the same order.
+The twin of ``schedcore/ledger/Idle.scala``: the same operations on floats in the same order.
 """
 
 from __future__ import annotations

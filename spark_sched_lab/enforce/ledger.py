@@ -1,9 +1,9 @@
 """Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" step by step.
 
-The twin of ``schedcore.Ledger`` in the JVM bridge: the same operations, the same decisions, the same order of
-listener calls. This module has the interface: the books are in ``ledger_books``, the decisions on a freed
-slot in ``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the time between actions
-in ``ledger_pauses``. ``protocol/golden`` and its contract test compare the two; change both or none.
+The twin of ``schedcore.ledger.Ledger`` in the JVM bridge: the same operations, the same decisions, the same
+order of listener calls. This module has the interface: the books are in ``ledger_books``, the decisions on a
+freed slot in ``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the time between
+actions in ``ledger_pauses``. ``protocol/golden`` and its contract test compare the two; change both or none.
 """
 
 from __future__ import annotations

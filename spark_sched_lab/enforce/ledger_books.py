@@ -1,6 +1,6 @@
 """The ledger's books: which slots are free, which are held by whom, how a slot passes from one to another.
 
-``schedcore.LedgerBooks`` has the same.
+``schedcore.ledger.LedgerBooks`` has the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether a job keeps a slot that one of its tasks freed: HANDLETASKCOMPLETION of Algorithm 1.
 
-The twin of ``schedcore.LedgerDecisions``. Pure functions of a stage's and its job's books.
+The twin of ``schedcore.ledger.LedgerDecisions``. Pure functions of a stage's and its job's books.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A stage that is *ready* starts when its active parents end: all others have ended. By then its need, less the
 slots that its own parents will hand over, must be held; slots on which other stages run do not count.
-``schedcore.LedgerDemand`` is the twin.
+``schedcore.ledger.LedgerDemand`` is the twin.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A slot fits a task if its executor has the resource profile that the task's stag
 enough; a task of several slots needs them all on one executor. A job keeps the slots that tasks of its next
 stages will take, releases those that are too small or of another profile at once, and pre-reserves others in
 their place. Jobs whose next tasks all take one slot of one profile, the one that their parents free, need
-none of this: ``ledger_demand`` counts slots for them. ``schedcore.LedgerFit`` is the twin.
+none of this: ``ledger_demand`` counts slots for them. ``schedcore.ledger.LedgerFit`` is the twin.
 """
 
 from __future__ import annotations

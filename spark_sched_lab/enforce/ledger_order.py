@@ -1,7 +1,7 @@
 """Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
 
 By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
-(``docs/adr/0038-order-among-equals.md``). ``schedcore.LedgerOrder`` has the same.
+(``docs/adr/0038-order-among-equals.md``). ``schedcore.ledger.LedgerOrder`` has the same.
 """
 
 from __future__ import annotations

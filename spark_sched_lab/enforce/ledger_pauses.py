@@ -1,4 +1,4 @@
-"""How long a job's slots stay held between its actions; ``schedcore.LedgerPauses`` has the same."""
+"""How long a job's slots stay held between its actions; ``schedcore.ledger.LedgerPauses`` has the same."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class TaskTimes:
 
 
 class LedgerStage:
-    """One stage's tasks and what its task times say so far, as ``schedcore.LedgerStage`` has them."""
+    """One stage's tasks and what its task times say so far, as ``schedcore.ledger.LedgerStage`` has them."""
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",

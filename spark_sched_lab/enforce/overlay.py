@@ -1,6 +1,6 @@
 """The rule of a job: the configuration's, overlaid by the job's marks and then by the newest plan.
 
-The twin of ``schedcore.Overlay``: the same operations and results. ``protocol/golden/rules`` and
+The twin of ``schedcore.plan.Overlay``: the same operations and results. ``protocol/golden/rules`` and
 ``tests/contract/test_overlay_golden.py`` compare the two: change both together.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class PilotGate:
-    """Closed until each pilot has ended in any way or was lost, as ``schedcore.PilotGate``.
+    """Closed until each pilot has ended in any way or was lost, as ``schedcore.enforce.PilotGate``.
 
     Only first attempts count: a pilot that fails or is killed opens the gate like one that succeeds, so no
     failure keeps the stage waiting.

@@ -1,4 +1,4 @@
-"""Which of the plan's queues gets a slot (SLearn §5.1.1). ``schedcore.QueueTurns`` decides the same live."""
+"""Which of the plan's queues gets a slot (SLearn §5.1.1). ``schedcore.plan.QueueTurns`` is the twin."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ DeadlineRule = Literal["calibrated", "pareto", "fixed"]
 
 @dataclass(frozen=True, slots=True)
 class CopyAge:
-    """How long a task runs before it may get a copy, as ``schedcore.CopyAge``.
+    """How long a task runs before it may get a copy, as ``schedcore.ledger.CopyAge``.
 
     Attributes:
         min_task_ms: tasks younger than this get none yet.
@@ -31,7 +31,7 @@ class CopyAge:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rule of one job, as ``schedcore.Rule``: defaults, overlaid by the job's marks, then by the newest plan.
+    """A job's rule, as ``schedcore.ledger.Rule``: defaults, overlaid by its marks, then by the newest plan.
 
     Marks and plans replace single figures of it.
 

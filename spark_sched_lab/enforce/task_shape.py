@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TaskShape(NamedTuple):
-    """The resources that one task of a stage needs on its executor, as ``schedcore.TaskShape``.
+    """The resources that one task of a stage needs on its executor, as ``schedcore.ledger.TaskShape``.
 
     Attributes:
         slots: that it takes there, >= 1; as many as the executor has if it has fewer and room for the task.

@@ -30,7 +30,7 @@ class Rules:
         return cls(Overlay(settings), settings[keys.LIMITS_MAX_PRIORITY], settings[keys.LIMITS_MAX_ISOLATION])
 
     def limited(self, spec: JobSpec) -> JobSpec:
-        """The job with marks that the limits allow, as ``schedcore.JobMark`` lowers them."""
+        """The job with marks that the limits allow, as ``schedcore.marks.JobMark`` lowers them."""
         isolation = spec.isolation
         if isolation is not None:
             isolation = min(isolation, self.max_isolation)

@@ -5,7 +5,7 @@ import scala.util.Random
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.sparksched.SparkSched
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
-import schedcore.JobMark
+import schedcore.marks.JobMark
 
 /**
  * How a tenant says which job its Spark jobs belong to.

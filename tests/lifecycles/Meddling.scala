@@ -5,7 +5,8 @@ import scala.util.Random
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.scheduler.sparksched.{PlanBook, SchedTaskScheduler, SparkSched}
+import org.apache.spark.scheduler.sparksched.{SchedTaskScheduler, SparkSched}
+import org.apache.spark.scheduler.sparksched.planner.PlanBook
 
 /** What operators change while jobs run, and plans that no policy would make. Each puts right again what would keep others waiting. */
 final class Meddling(world: World, random: Random) {

@@ -14,7 +14,8 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.{SchedTaskScheduler, SparkSched}
 import org.apache.spark.util.ThreadUtils
-import schedcore.{RecordedLedger, Settings}
+import schedcore.ledger.RecordedLedger
+import schedcore.settings.Settings
 
 /** `spark.master=simulated`: the scheduler under test before a cluster that runs nothing. */
 final class SimulatedClusterManager extends ExternalClusterManager {

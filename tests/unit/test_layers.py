@@ -6,6 +6,7 @@ from pathlib import Path
 
 import check_layers
 import pytest
+import scala_rooms
 
 _BELOW = {"errors": (), "state": ("errors",), "policies": ("state",)}
 
@@ -116,3 +117,34 @@ def test_modules_that_import_each_other_are_named(tmp_path, source, circle):
     found = check_layers.circles(tmp_path)
     assert len(found) == circle
     assert all("spark_sched.state.a" in each and "spark_sched.state.b" in each for each in found)
+
+
+_ROOMS = {"schedcore": (), "schedcore.low": ("schedcore",), "schedcore.high": ("schedcore.low",)}
+_CORE = "jvm-bridge/core/src/main/scala/schedcore"
+
+
+def test_every_import_between_rooms_of_the_bridge_goes_downward(root):
+    assert [*scala_rooms.violations(root)] == []
+
+
+@pytest.mark.parametrize(
+    ("room", "source", "fault"),
+    [
+        pytest.param("low", "import schedcore.high.X", "schedcore.low imports schedcore.high", id="upward"),
+        pytest.param("low", "object A { schedcore.high.X }", "schedcore.low imports", id="without an import"),
+        pytest.param("low", "import org.apache.spark.SparkConf", "schedcore uses Spark", id="Spark"),
+        pytest.param("novel", "", "schedcore.novel has no place among the rooms", id="no place"),
+        pytest.param("high", "import schedcore.low.X", None, id="downward"),
+        pytest.param("low", "// as schedcore.high.X does", None, id="in a comment"),
+    ],
+)
+def test_uses_of_rooms_that_are_not_below_are_found(tmp_path, room, source, fault):
+    _checkout(tmp_path, f"{room}/A.scala", f"package schedcore\npackage {room}\n\n{source}\n", _CORE)
+    found = [*scala_rooms.violations(tmp_path, _ROOMS)]
+    assert [fault in each for each in found] == [True] * (fault is not None)
+
+
+def test_a_package_that_is_not_its_folder_is_found(tmp_path):
+    _checkout(tmp_path, "low/A.scala", "package schedcore\npackage high\n", _CORE)
+    (found,) = scala_rooms.violations(tmp_path, _ROOMS)
+    assert "its package is schedcore.high, which is not its folder" in found

@@ -44,7 +44,7 @@ class GenericScheduler:
     jobs of several stages, history's later stages are scaled by history's error on the first (§6).
 
     No job starves: a slot goes to the queue with the fewest running tasks over its weight, and of equals to
-    the one that was due first (``schedcore.QueueTurns``). So a queue gets about its share of the time, a
+    the one that was due first (``schedcore.plan.QueueTurns``). So a queue gets about its share of the time, a
     hundredth at least, even where more queues have work than there are slots, and within it no job waits for
     a later one. A barrier stage still needs all its slots at once.
 

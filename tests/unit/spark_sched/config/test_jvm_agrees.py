@@ -9,7 +9,7 @@ from spark_sched.config import ALL, JOB_PREFIX
 
 _SCALA = Path(__file__).parents[4] / "jvm-bridge" / "core" / "src" / "main" / "scala"
 _KEY = re.compile(r'Key\("(spark\.sched\.[A-Za-z.]+)", "([^"]*)"\)')
-_FIELDS = re.compile(r"val Fields: Seq\[String\] =\s*Seq\(([^)]*)\)")
+_FIELDS = re.compile(r"val All: Seq\[String\] =\s*Seq\(([^)]*)\)")
 
 
 def _source(name: str) -> str:
@@ -23,7 +23,7 @@ def test_names_and_defaults_of_the_application_keys_are_equal():
 
 
 def test_names_of_the_job_marks_are_equal():
-    found = _FIELDS.search(_source("JobMark.scala"))
+    found = _FIELDS.search(_source("MarkFields.scala"))
     assert found is not None
     jvm = set(re.findall(r'"(\w+)"', found[1]))
     assert jvm == {key.name.removeprefix(JOB_PREFIX) for key in ALL if key.kind == "job"}

@@ -9,10 +9,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkConf
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.scheduler.sparksched.operators.HistoryTab
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
-import schedcore.EventLogBook
+import schedcore.status.EventLogBook
 
 /** Has Spark's history server show the tab "Scheduling" of applications whose event log tells of it. */
 private[spark] final class HistoryPlugin extends AppHistoryServerPlugin with Logging {

@@ -1,7 +1,11 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import schedcore.{EventQueue, Ledger, Questions, RecordedLedger, SlotNews}
+import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.scheduler.sparksched.planner.PlanBook
+import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
+import schedcore.events.{EventQueue, Questions, SlotNews}
+import schedcore.ledger.{Ledger, RecordedLedger}
 
 /**
  * The books of one application: who holds which slots, the jobs and what runs of them, the plan in force, and what the planner

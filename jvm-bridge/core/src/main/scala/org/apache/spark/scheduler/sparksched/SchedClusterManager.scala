@@ -11,8 +11,9 @@ import org.apache.spark.resource.{ResourceProfile, ResourceProfileManager, Resou
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.cluster.StandaloneSchedulerBackend
 import org.apache.spark.scheduler.local.LocalSchedulerBackend
+import org.apache.spark.scheduler.sparksched.backend.{InnerMaster, StockScheduler}
 import org.apache.spark.util.Utils
-import schedcore.{BadSetting, Settings}
+import schedcore.settings.{BadSetting, Settings}
 
 /** Spark's way in for other schedulers: `spark.master=spark-sched:<inner master>`, as set by [[SchedPlugin]] or the user. */
 private[spark] final class SchedClusterManager extends ExternalClusterManager {

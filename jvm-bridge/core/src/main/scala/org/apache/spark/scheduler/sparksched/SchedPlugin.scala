@@ -4,6 +4,7 @@ import java.util.{ArrayList, Arrays, Collections, Map => JMap, WeakHashMap}
 
 import org.apache.spark.{SPARK_VERSION, SparkConf, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.scheduler.sparksched.backend.InnerMaster
 import org.slf4j.LoggerFactory
 
 /**

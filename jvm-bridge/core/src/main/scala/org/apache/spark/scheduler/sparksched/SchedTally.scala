@@ -1,6 +1,9 @@
 package org.apache.spark.scheduler.sparksched
 
-import schedcore._
+import org.apache.spark.scheduler.sparksched.jobs.Registry
+import schedcore.events.EventQueue
+import schedcore.ledger.{Ledger, LedgerCounts, ShadowBook}
+import schedcore.settings.Modes
 
 /** What the scheduler counts of itself. Used under its lock only. */
 private[sparksched] final class SchedTally(registry: Registry, ledger: Ledger, events: EventQueue, mode: String) {

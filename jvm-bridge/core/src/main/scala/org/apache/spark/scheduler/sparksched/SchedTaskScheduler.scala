@@ -5,8 +5,17 @@ import java.nio.ByteBuffer
 import org.apache.spark.{SparkContext, SparkEnv, SparkException, TaskKilled, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.backend.{ManagedScheduler, PlannedAllocation, SlotDemand, StockScheduler}
+import org.apache.spark.scheduler.sparksched.jobs.{DagOutlook, JobEndListener, StagePlace}
+import org.apache.spark.scheduler.sparksched.offers._
+import org.apache.spark.scheduler.sparksched.operators.{PlannerSwitch, StatusSource, StatusViews, Steering}
+import org.apache.spark.scheduler.sparksched.planner.{PlannerEntry, PlannerProcess, PlannerPythons}
+import org.apache.spark.scheduler.sparksched.sql.{MapOutput, SqlOutlook}
 import org.apache.spark.util.Utils
-import schedcore._
+import schedcore.SteadyClock
+import schedcore.ledger.{HeldIdle, PoolShare, ShadowBook}
+import schedcore.marks.{JobMark, MarkSources}
+import schedcore.settings.{Modes, Settings}
 
 /**
  * Spark's scheduler with the ledger in its offer path.

@@ -4,6 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.sparksched.operators.SteeringServlet
 
 /** What a Python driver may call through its own py4j gateway. */
 object SparkSched {

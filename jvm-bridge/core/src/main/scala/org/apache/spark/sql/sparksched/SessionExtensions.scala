@@ -11,7 +11,7 @@ import org.apache.spark.scheduler.sparksched.SparkSched
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.command.ResetCommand
-import schedcore.{JobMark, MarkSources}
+import schedcore.marks.{JobMark, MarkSources}
 import SqlLine.Session
 
 /**

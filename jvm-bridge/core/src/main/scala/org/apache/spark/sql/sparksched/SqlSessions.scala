@@ -11,7 +11,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
-import schedcore.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
+import schedcore.marks.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
 import SqlLine.Session
 
 /**

@@ -9,10 +9,13 @@ import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.rpc.{RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.cluster.{CoarseGrainedClusterMessages, CoarseGrainedSchedulerBackend}
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.storage.TaskResultBlockId
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.{Event, Settings}
+import schedcore.events.Event
+import schedcore.settings.Settings
 
 import scala.collection.mutable
 

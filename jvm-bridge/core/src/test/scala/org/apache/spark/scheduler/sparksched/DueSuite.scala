@@ -7,11 +7,13 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 import org.apache.spark.{ExceptionFailure, FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.{Revival, SchedTaskSetManager, WakeTimer}
 import scala.collection.mutable
 
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.Settings
+import schedcore.settings.Settings
 
 /** Slots that become free for somebody are offered, whatever became of timers and of rounds that were asked for. */
 final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {

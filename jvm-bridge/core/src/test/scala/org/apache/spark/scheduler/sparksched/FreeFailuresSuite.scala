@@ -7,10 +7,12 @@ import java.util.Properties
 import org.apache.spark._
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.storage.BlockManagerId
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.Settings
+import schedcore.settings.Settings
 
 /** What the failures of attempts cost that only this scheduler wanted: copies, and attempts that it evicts. */
 final class FreeFailuresSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {

@@ -3,7 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.util.kvstore.InMemoryStore
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.EventLogBook
+import schedcore.status.EventLogBook
 
 /** What a history server keeps of an event log that anybody may have written. */
 final class HistoryPluginSuite extends AnyFunSuite {

@@ -9,6 +9,7 @@ import scala.concurrent.duration._
 import org.apache.spark.{Partition, SparkConf, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.scheduler.{ExecutorProcessLost, WorkerOffer}
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.storage.StorageLevel
 import org.apache.spark.util.Utils
 import org.scalatest.BeforeAndAfterAll

@@ -9,7 +9,11 @@ import org.apache.spark._
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.resource._
 import org.apache.spark.scheduler._
-import schedcore.{RecordedLedger, Settings, SteadyClock}
+import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
+import schedcore.SteadyClock
+import schedcore.ledger.RecordedLedger
+import schedcore.settings.Settings
 import scala.collection.mutable
 import scala.util.Random
 

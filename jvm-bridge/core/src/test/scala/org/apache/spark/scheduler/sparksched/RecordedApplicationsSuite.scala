@@ -5,7 +5,8 @@ import java.nio.file.{Files, Path}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.{LedgerReplay, Protocol}
+import schedcore.Protocol
+import schedcore.ledger.LedgerReplay
 import scala.jdk.CollectionConverters._
 
 /**

@@ -14,7 +14,7 @@ import org.apache.spark.serializer.SerializerHelper
 import org.apache.spark.status.api.v1.ThreadStackTrace
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.{Modes, Settings}
+import schedcore.settings.{Modes, Settings}
 
 /** In shadow mode every placement is the stock scheduler's, and what would have been done is written down. */
 final class ShadowSuite extends AnyFunSuite with BeforeAndAfterAll {

@@ -3,6 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import java.nio.file.Files
 
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.scheduler.sparksched.planner.PlannerProcess
 import org.scalatest.funsuite.AnyFunSuite
 
 final class StopSuite extends AnyFunSuite {

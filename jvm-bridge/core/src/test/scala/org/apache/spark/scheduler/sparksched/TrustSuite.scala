@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEnvironmentUpdate}
+import org.apache.spark.scheduler.sparksched.planner.PlannerEntry
 import org.apache.spark.sql.SparkSession
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
@@ -44,7 +45,7 @@ final class TrustSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(scheduler.counters("marks_limited") === 1)
     assert(scheduler.counters("marks_ignored") === 0)
     scheduler.books.events.restart() // what comes next is the whole state
-    val priorities = scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.Event.JobStarted => e.mark.priority }
+    val priorities = scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.events.Event.JobStarted => e.mark.priority }
     assert(priorities === Seq(5))
   }
 
@@ -55,7 +56,7 @@ final class TrustSuite extends AnyFunSuite with BeforeAndAfterAll {
     def lastStages: Seq[Boolean] = {
       scheduler.books.events.poll(1000, 0) // From here on events are told one by one.
       assert(session.range(0, 4, 1, 2).collect().length === 4)
-      scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.Event.StageStarted => e.last }
+      scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.events.Event.StageStarted => e.last }
     }
     session.sql(s"SET spark.job.tags=$broadcast")
     assert(lastStages === Seq(true))

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
-import schedcore.{JobMark, Origin, SessionUsers}
+import schedcore.marks.{JobMark, Origin, SessionUsers}
 
 /** Whose Spark jobs are whose sessions have `SET` what others use, and what is left of that by `RESET`. */
 final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {

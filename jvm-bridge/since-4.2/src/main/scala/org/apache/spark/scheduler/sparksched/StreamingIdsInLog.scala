@@ -3,6 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.util.Clock
 
 /** Asked on each line of the log, and by the constructors of the classes below it, so nothing is stored here. */

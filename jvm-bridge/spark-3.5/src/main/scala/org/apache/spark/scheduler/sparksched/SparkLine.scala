@@ -3,6 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import org.apache.spark.SparkContext
 import org.apache.spark.resource.ResourceInformation
 import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.util.Clock
 
 /** What differs between Spark's lines. */

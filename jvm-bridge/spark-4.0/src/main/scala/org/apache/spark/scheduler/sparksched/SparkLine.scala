@@ -1,6 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{HealthTracker, TaskSet}
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import org.apache.spark.util.Clock
 
 /** What differs between Spark's lines. */

@@ -1,0 +1,87 @@
+package org.apache.spark.scheduler.sparksched
+package offers
+
+import scala.collection.mutable
+
+import org.apache.spark.scheduler.sparksched.jobs.Registry
+import schedcore.enforce.{Enforcement, RunningAttempt}
+import schedcore.ledger.ShadowBook
+
+/**
+ * Kills running tasks so that others get their slots, and counts the lost slot time. Spark does not count a killed task as
+ * failed: it waits again. Tasks of stages that are not restartable are not killed: for a task of a barrier stage, for
+ * example, Spark fails the whole stage, and after several such failures the job. Every method is
+ * called under the scheduler's lock.
+ *
+ * @param managerOf the task set of an attempt that has not ended
+ * @param waitingSlots slots that a job's tasks wait for, by resource profile of executors
+ * @param enforcing whether tasks are killed; otherwise they are only counted
+ * @param kill an attempt, for a reason in words for people
+ */
+private[sparksched] final class Evictions(
+    registry: Registry,
+    managerOf: Long => Option[SchedTaskSetManager],
+    waitingSlots: String => Map[Int, Int],
+    enforcing: () => Boolean,
+    kill: (Long, String) => Unit) {
+  import Evictions._
+
+  private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that gets the slots, if it is known
+  private val spared = mutable.HashSet.empty[Long] // attempts that would have been killed in shadow mode
+  private var wouldHave = 0L
+  private var total = 0L
+  private var lostMs = 0L // slot-milliseconds
+
+  def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs) ++
+    (if (wouldHave > 0) Map((ShadowBook.Prefix + "evictions") -> wouldHave) else Map.empty)
+
+  /** Takes all slots of a job. */
+  def evict(job: String): Unit = {
+    val running = registry.runningTasks(job).filterNot(underWay.contains)
+      .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
+    Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: other jobs gain more than it loses"))
+  }
+
+  /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
+  def preempt(job: String, named: Seq[Long]): Unit = {
+    val coming = underWay.iterator.collect { case (tid, Some(`job`)) => tid }.flatMap(managerOf(_)).toList
+      .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
+    val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
+    val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
+      .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
+    Enforcement.preempted(named, registry.priority(job), waiting, running)
+      .foreach(evict(_, Some(job), "evicted for a job of higher priority"))
+  }
+
+  private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = if (!enforcing()) {
+    if (spared.add(tid)) wouldHave += 1
+  } else {
+    underWay(tid) = beneficiary
+    managerOf(tid).foreach(_.evicting(tid))
+    kill(tid, why)
+  }
+
+  /** An attempt ended. @return its eviction, if it was `killed` and had not ended by itself before */
+  def ended(tid: Long, killed: Boolean): Option[Eviction] = {
+    spared -= tid
+    underWay.remove(tid).filter(_ => killed).map(Eviction(_))
+  }
+
+  /** Counts an eviction, and the slot time that it lost. */
+  def lost(slotMs: Long): Unit = {
+    total += 1
+    lostMs += math.max(0L, slotMs)
+  }
+
+  /** Attempts that were lost with their executor never end. */
+  def keep(alive: Long => Boolean): Unit = {
+    underWay.filterInPlace((tid, _) => alive(tid))
+    spared.filterInPlace(alive)
+  }
+}
+
+private[sparksched] object Evictions {
+
+  /** @param beneficiary the job that gets the slots; None: whoever the plan puts first */
+  final case class Eviction(beneficiary: Option[String])
+}

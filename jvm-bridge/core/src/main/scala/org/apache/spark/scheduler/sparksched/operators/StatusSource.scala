@@ -1,0 +1,175 @@
+package org.apache.spark.scheduler.sparksched
+package operators
+
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
+import schedcore.Pace
+import schedcore.events.Event
+import schedcore.ledger.Ledger
+import schedcore.operators.CalledJobs
+import schedcore.plan.Start
+import schedcore.status._
+
+/**
+ * The status document of a live application, made for each request, and the look at all jobs that their stories are written
+ * from: once a second, or less often if the number of jobs is so large that it would take over a thousandth of the time.
+ *
+ * Under the scheduler's lock the books are copied and nothing else; text is made outside. Nothing here decides anything, so
+ * a failure here is logged and answered as one, and scheduling goes on. Where scheduling itself has failed open, its books
+ * are not read any more: they may be half-written.
+ */
+private[sparksched] final class StatusSource(
+    scheduler: SchedTaskScheduler, context: SparkContext, registry: Registry, ledger: Ledger, planner: () => PlannerFacts)
+    extends Logging {
+  import StatusSource._
+
+  @volatile private var failed = false
+
+  /** For Spark's metrics system. */
+  val metrics: SchedMetrics = new SchedMetrics(() => brief)
+
+  /** The document with all jobs that are not over. */
+  def document: StatusDocument = made(withStories = false)(_.jobs)
+
+  /**
+   * The document with the job of this key, or else those of this id or name, and their stories, those that ended lately included;
+   * it has no jobs where there are none.
+   */
+  def documentOf(job: String): StatusDocument = made(withStories = true)(c => CalledJobs.of(c.ended ++ c.jobs, job)(_.mark))
+
+  @volatile private var book: Option[EventLogBook] = None
+
+  /** From now on, ended jobs and summaries are also written to the event log. */
+  def logTo(events: EventLogBook): Unit = book = Some(events)
+
+  /** The application ends: logs the last ended jobs and the state of the others. */
+  def finishLog(): Unit = book.foreach { events =>
+    book = None
+    val document = this.document
+    events.finish(document, registry.stories.takeEnded(), document.jobs.map(job => job -> registry.stories.of(job.mark.key)))
+  }
+
+  /** Without the part on each executor. */
+  private def brief: StatusDocument = made(withStories = false, withExecutors = false)(_.jobs)
+
+  private val pace = new Pace(LookShare, MostPauseNs)
+
+  /** Recent use of the executors' slots; empty if no UI shows it. */
+  val timeline: SlotTimeline = new SlotTimeline
+
+  /** Writes the changes of all jobs since the last look into their stories, if one is due. Called about once a second by one thread. */
+  def look(): Unit = if (!failed && pace.due(System.nanoTime())) try {
+    val startNs = System.nanoTime()
+    val sampled = context.ui.isDefined && timeline.due(scheduler.nowMs)
+    val document = made(withStories = false, withExecutors = sampled)(_.jobs)
+    if (sampled) timeline.sample(document.executors, document.nowMs)
+    registry.stories.forgetOld(document.nowMs)
+    document.jobs.foreach(registry.stories.look(_, document.nowMs, document.plans.inForce))
+    metrics.looked(document)
+    val ended = registry.stories.takeEnded()
+    book.foreach(_.look(document.copy(executors = Nil), ended))
+    if (document.jobs.sizeIs > FewJobs) pace.done(startNs, System.nanoTime())
+  } catch {
+    case NonFatal(thrown) =>
+      failed = true
+      timeline.clear()
+      logWarning("spark_sched: the stories of jobs can no longer be written", thrown)
+  }
+
+  private def made(withStories: Boolean, withExecutors: Boolean = true)(chosen: Copied => Seq[JobFacts]): StatusDocument = {
+    val (facts, list, stories) =
+      if (scheduler.failOpen.isOpen) (Copied.nothing(scheduler.nowMs), Nil, Map.empty[String, Seq[StoryEntry]])
+      else scheduler.synchronized {
+        val facts = copy(withStories, withExecutors)
+        val list = chosen(facts)
+        (facts, list, if (withStories) list.map(j => j.mark.key -> registry.stories.of(j.mark.key)).toMap else Map.empty[String, Seq[StoryEntry]])
+      }
+    val application = ApplicationFacts(
+      Option(context.applicationId).getOrElse(""), context.appName, context.sparkUser, context.startTime,
+      scheduling = !scheduler.failOpen.isOpen, facts.executors, facts.slots,
+      facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum, facts.keptFreeSlots)
+    StatusDocument(
+      facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
+      if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
+      facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode)
+  }
+
+  private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
+    val now = scheduler.nowMs
+    val (executors, slots) = registry.capacity
+    val living = jobs(now)
+    Copied(
+      now, executors, slots, scheduler.books.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
+      if (onExecutors) registry.executorBooks(pilotsOf(living)) else ExecutorBooks.Empty, registry.classes.beside(living, now),
+      math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum))
+  }
+
+  /** Every job that is not over, as it stands under the plan in force. */
+  private def jobs(nowMs: Long): Seq[JobFacts] = {
+    val plans = scheduler.books.plans
+    val found = registry.jobFacts(nowMs)(stageFacts)
+    val (forecasts, queued) = (plans.forecasts, plans.queued)
+    lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
+    val holders = mutable.HashMap.empty[(Int, Option[String], Int), Seq[String]]
+    lazy val holding = found.filter(_.heldSlots > 0)
+    def heldUpBy(job: JobFacts): Seq[String] = {
+      def ask = ledger.heldUpBy(job.mark.key, 1).toList.map(key => names.getOrElse(key, key)).sorted
+      // Holds refuse all jobs of one priority and one pool alike that come after the same holders, but for those that hold some
+      // themselves.
+      val pool = ledger.ruleOf(job.mark.key).flatMap(_.pool).map(_.name)
+      if (job.heldSlots > 0) ask
+      else {
+        val before = holding.count(h => h.priority == job.priority && ledger.isBefore(h.mark.key, job.mark.key))
+        holders.getOrElseUpdate((job.priority, pool, before), ask)
+      }
+    }
+    val starts = found.map { job =>
+      job -> (if (plans.starts.active && scheduler.enforcing) plans.starts.peek(job.mark.key, nowMs) else Start.Now)
+    }
+    val kept = starts.collect { case (job, Start.Planned) if job.waitingSlots > 0 => job.mark.name }
+    starts.map { case (job, start) =>
+      val key = job.mark.key
+      val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
+      job.copy(
+        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil, queued.get(key)),
+        heldUpBy = if (stuck) heldUpBy(job) else Nil)
+    }
+  }
+
+  private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = managerOf(stage.stage).map(_.facts.copy(name = stage.name))
+
+  /** Pilots that run, by stage that waits for them. */
+  private def pilotsOf(living: Seq[JobFacts]): Map[String, Set[Int]] =
+    living.flatMap(_.stages).filter(_.pilots > 0).flatMap(s => managerOf(s.stage).map(s.stage -> _.runningPilots)).toMap
+
+  private def managerOf(stage: String): Option[SchedTaskSetManager] = {
+    val Array(id, attempt) = stage.split('.').map(_.toInt)
+    scheduler.taskSetManagerForAttempt(id, attempt).collect { case ours: SchedTaskSetManager => ours }
+  }
+}
+
+private object StatusSource {
+  /** A look at so few takes less than its share, but for the first ones, whose code is not compiled yet. */
+  val FewJobs = 100
+  /** The share of the time that looks may take. */
+  val LookShare = 0.001
+  /** Between two looks. Metrics are read without a look for a little longer. */
+  val MostPauseNs: Long = TimeUnit.SECONDS.toNanos(10)
+
+  /** What was copied under the lock. */
+  final case class Copied(
+      nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
+      onExecutors: ExecutorBooks, classes: Map[String, ClassFigures], keptFreeSlots: Int = 0)
+
+  object Copied {
+    def nothing(nowMs: Long): Copied =
+      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorBooks.Empty, Map.empty)
+  }
+}

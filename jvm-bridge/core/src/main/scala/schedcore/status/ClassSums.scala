@@ -1,0 +1,80 @@
+package schedcore
+package status
+
+import scala.collection.mutable
+
+import schedcore.marks.JobMark
+
+/**
+ * The jobs of one class, summed up: those that are not over, and since the application's start those that are.
+ *
+ * @param waiting jobs that have work and no slots
+ * @param atRisk jobs that are past their deadline, or will more likely miss than meet it
+ * @param jctMs completion times of jobs that ended, added up
+ * @param times slot time of all jobs, ended or not
+ */
+final case class ClassFigures(
+    jobs: Int = 0, waiting: Int = 0, atRisk: Int = 0, slots: SlotKinds = SlotKinds(), ended: Long = 0, deadlinesMet: Long = 0,
+    deadlinesMissed: Long = 0, jctMs: Long = 0, times: SlotTimes = SlotTimes.Zero) {
+
+  def +(other: ClassFigures): ClassFigures = ClassFigures(
+    jobs + other.jobs, waiting + other.waiting, atRisk + other.atRisk, slots + other.slots, ended + other.ended,
+    deadlinesMet + other.deadlinesMet, deadlinesMissed + other.deadlinesMissed, jctMs + other.jctMs, times + other.times)
+}
+
+object ClassFigures {
+  def ofLiving(job: JobFacts, nowMs: Long): ClassFigures = ClassFigures(
+    jobs = 1, waiting = if (job.waits) 1 else 0, atRisk = if (job.atRisk(nowMs)) 1 else 0, slots = job.slotKinds, times = job.slotTimes)
+
+  /** @param job with its outcome and its end */
+  def ofEnded(job: JobFacts): ClassFigures = {
+    val submittedMs = job.times.submittedMs
+    ClassFigures(
+      ended = 1, deadlinesMet = if (job.metDeadline) 1 else 0, deadlinesMissed = if (job.missedDeadline) 1 else 0,
+      jctMs = math.max(0L, job.times.endedMs.getOrElse(submittedMs) - submittedMs), times = job.slotTimes)
+  }
+}
+
+/** Slots of a job or of several, by what they are to them. */
+final case class SlotKinds(running: Int = 0, held: Int = 0, pilot: Int = 0, copied: Int = 0, waiting: Int = 0, deferred: Int = 0) {
+  def +(o: SlotKinds): SlotKinds = SlotKinds(
+    running + o.running, held + o.held, pilot + o.pilot, copied + o.copied, waiting + o.waiting, deferred + o.deferred)
+}
+
+/**
+ * Sums by class over jobs that ended. Their number is bounded, since each becomes names in a metrics system: classes
+ * beyond `most` share the row "other". Jobs without a class are in the row "none". Used under its owner's lock only.
+ */
+final class ClassSums(most: Int = ClassSums.Most) {
+  private val ended = mutable.LinkedHashMap.empty[String, ClassFigures]
+
+  def begun(mark: JobMark): Unit = {
+    val name = ClassSums.named(mark)
+    if (!ended.contains(name)) ended(if (ended.size < most) name else ClassSums.Other) = ended.getOrElse(ClassSums.Other, ClassFigures())
+  }
+
+  def over(last: JobFacts): Unit = {
+    val row = rowOf(last)
+    ended(row) = ended.getOrElse(row, ClassFigures()) + ClassFigures.ofEnded(last)
+  }
+
+  /** The sums with jobs that go on, by class. */
+  def beside(living: Seq[JobFacts], nowMs: Long): Map[String, ClassFigures] = {
+    val now = living.groupMapReduce(rowOf)(ClassFigures.ofLiving(_, nowMs))(_ + _)
+    (ended.keySet ++ now.keySet).iterator
+      .map(row => row -> (ended.getOrElse(row, ClassFigures()) + now.getOrElse(row, ClassFigures()))).toMap
+  }
+
+  private def rowOf(job: JobFacts): String = {
+    val name = ClassSums.named(job.mark)
+    if (ended.contains(name)) name else ClassSums.Other
+  }
+}
+
+object ClassSums {
+  val Most = 32
+  val Other = "other"
+  private val Unclassed = "none"
+
+  private def named(mark: JobMark): String = mark.jobClass.getOrElse(Unclassed)
+}
