@@ -94,6 +94,9 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Free slots that nobody holds; 0 for an executor that is excluded or draining, since Spark offers none of its slots. */
   def idleOn(executor: String): Int = executors.get(executor).filter(_.open).fold(0)(e => math.max(0, e.free - e.held))
 
+  /** Whether [[idleOn]] is above 0 for any executor. */
+  def anyIdle: Boolean = executors.valuesIterator.exists(e => e.open && e.free > e.held)
+
   /** (job, executor, slots, deadline) of every hold. */
   def holds: Seq[(String, String, Int, Long)] =
     executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toList
@@ -103,7 +106,8 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
     if (!jobs.contains(job)) {
       arrivals += 1
-      jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers)
+      jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers, books.changes)
+      books.ruleSet(jobs(job))
       books.joinPool(jobs(job))
     }
 
@@ -125,6 +129,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     jobs.get(job).foreach { j =>
       if (j.rule != rule) {
         j.rule = rule
+        books.ruleSet(j)
         books.joinPool(j)
         if (!j.mayHold) books.releaseAllOf(j, "disabled", nowMs)
         else {
@@ -138,6 +143,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def jobEnded(job: String, nowMs: Long): Unit =
     jobs.remove(job).foreach { j =>
       j.ended = true
+      books.ruleSet(j)
       books.releaseAllOf(j, "job_ended", nowMs)
       books.leavePool(j)
       j.stages.keysIterator.foreach(stages -= _)
@@ -329,6 +335,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Another attempt of the stage did the task, which runs no more in this one. */
   def taskDoneElsewhere(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).filterNot(_.done(index)).foreach { p =>
     p.done.add(index) // Nobody knows how long it took here.
+    p.job.changed()
     if (p.job.mayHold && !p.isLast) {
       books.refreshDemand(p.job, nowMs)
       p.job.refreshDeadline(nowMs)
@@ -351,8 +358,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Whether a copy of some task of `stage` is due on a held slot. */
   def wantsCopies(stage: String, nowMs: Long): Boolean = stages.get(stage).exists(p => p.stragglers(nowMs).nonEmpty)
 
-  def anyCopiesDue(nowMs: Long): Boolean =
-    books.heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.stages.valuesIterator.exists(_.stragglers(nowMs).nonEmpty))
+  def anyCopiesDue(nowMs: Long): Boolean = books.heldNow > 0 && books.anyCopiesDue(nowMs)
 
   /** Stage and index of each task that is to have a copy. */
   def copiesDue(nowMs: Long): Seq[(String, Int)] =
@@ -374,7 +380,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Frees what has expired; returns whether anything was freed, so that the caller revives offers. */
   def expire(nowMs: Long): Boolean = {
     var any = false
-    jobs.valuesIterator.foreach { j =>
+    if (books.nextOfHolding(nowMs) <= nowMs) jobs.valuesIterator.foreach { j =>
       if (j.held > 0 && j.deadlineMs <= nowMs) {
         if (j.pause.isOpen && j.deadlineMs < j.pause.endMs) books.releaseUnaffordable(j, nowMs)
         else {
@@ -390,18 +396,10 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** When `expire` or `anyCopiesDue` should next be asked; None while nothing is held. */
   def nextWakeMs(nowMs: Long): Option[Long] =
     if (books.heldNow == 0) None
-    else {
-      var wake = pauses.budgetEndMs(nowMs)
-      jobs.valuesIterator.foreach { j =>
-        if (j.held > 0) {
-          wake = math.min(wake, j.deadlineMs)
-          if (j.rule.copies) j.stages.valuesIterator.foreach { p =>
-            if (p.restartable && p.paceKnown) p.nextOldEnoughMs(nowMs).foreach(at => wake = math.min(wake, at))
-          }
-        }
-      }
-      Some(wake)
-    }
+    else Some(math.min(pauses.budgetEndMs(nowMs), books.nextOfHolding(nowMs)))
+
+  /** How often a job was looked at so far to find out whether it wants a slot or when its holds end. */
+  private[schedcore] def looks: Long = books.looks
 
   def heldSlots: Int = books.heldNow
   def heldBy(job: String): Int = jobs.get(job).fold(0)(_.held)
