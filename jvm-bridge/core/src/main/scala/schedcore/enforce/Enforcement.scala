@@ -184,6 +184,9 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
       OfferRank(-set.jobPriority, queue.fold(QueueTurn.NoQueue)(turns), plans.rank(set.job), set.jobArrival)
     }
 
+  /** Whether a task set found no spare slot in this round. */
+  def lacksSpare: Boolean = foundNone.exists(_.waitingTasks > 0)
+
   private def comesLast(set: WaitingSet): Boolean = start(set.job) == Start.Spare || set.pilotsFirst
 
   /**

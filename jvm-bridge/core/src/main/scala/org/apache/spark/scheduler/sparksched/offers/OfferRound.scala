@@ -18,11 +18,12 @@ import scala.collection.mutable
  * level of speed: Spark gives each offered executor one task in turn. Used under the scheduler's lock only.
  *
  * @param queue the task sets in the order in which they are offered slots
+ * @param sets the same in no order
  * @param idleSlots checks what a round left over, in tests; with it the ledger is checked, too
  */
 private[sparksched] final class OfferRound(
     scheduler: SchedTaskScheduler, books: SchedBooks, queue: () => Iterable[TaskSetManager],
-    idleSlots: Option[IdleSlotCheck]) {
+    sets: () => Iterator[TaskSetManager], idleSlots: Option[IdleSlotCheck]) {
   import OfferRound._
   import books.{ledger, plans, registry}
 
@@ -220,7 +221,7 @@ private[sparksched] final class OfferRound(
     val wanted = refused.exists { case (m, executor) =>
       m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && enforcement.planned(m).may &&
         ledger.freeOn(executor) > 0
-    } || (enforcement.spareWanted && {
+    } || (enforcement.spareWanted && enforcement.lacksSpare && ledger.anyIdle && {
       val idle = registry.idleExecutors
       enforcement.sparesAgain(
         idle.iterator.map { case (e, slots) => e.profile -> slots }, mayUse(idle.map { case (e, _) => e.executor -> e.host }))
@@ -248,12 +249,16 @@ private[sparksched] final class OfferRound(
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
-      val open = left.filter(o => ledger.isOpen(o.executorId))
-        .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
-      enforcement.beginSpare(
-        open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
-        mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toList))
-      left
+      // Without any slot nothing can start.
+      if (left.forall(_.cores <= 0)) IndexedSeq.empty[WorkerOffer]
+      else {
+        val open = left.filter(o => ledger.isOpen(o.executorId))
+          .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
+        enforcement.beginSpare(
+          open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
+          mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toList))
+        left
+      }
     }
     if (left.isEmpty) Nil
     else try place(left) finally enforcement.endSpare()
@@ -276,7 +281,7 @@ private[sparksched] final class OfferRound(
 
   /** Slots of the executors, and which waiting tasks may take them, by the resource profile of both. */
   def demands(atMs: Long): Map[Int, SlotDemand] =
-    queue().iterator.collect { case m: SchedTaskSetManager => m }.toList.groupBy(_.place.executorProfile)
+    ours.groupBy(_.place.executorProfile)
       .map { case (profile, sets) => profile -> demand(profile, sets, atMs) }
 
   /**
@@ -286,7 +291,7 @@ private[sparksched] final class OfferRound(
   def cappedDemands(atMs: Long): Map[Int, SlotDemand] =
     demands(atMs) -- scheduler.unschedulableTaskSetToExpiryTime.keysIterator.collect { case m: SchedTaskSetManager => m.executorProfile }
 
-  private def demand(profile: Int, sets: Seq[SchedTaskSetManager], atMs: Long): SlotDemand = {
+  private def demand(profile: Int, sets: Iterable[SchedTaskSetManager], atMs: Long): SlotDemand = {
     val executors = registry.executorsWith(profile).toList
     val (deferred, startable) = sets.partition { m =>
       plans.starts.active && (plans.starts.of(m.job, atMs) match {
@@ -313,7 +318,7 @@ private[sparksched] final class OfferRound(
   /** The task set of an active stage. */
   def managerOf(stage: String): Option[SchedTaskSetManager] = ours.find(_.stage == stage)
 
-  private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
+  private def ours: Iterable[SchedTaskSetManager] = sets().collect { case m: SchedTaskSetManager => m }.toList
 
   /** What the ledger's books contradict, and which slots a checked round kept from somebody for no reason, in sentences. */
   def violations(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] =
