@@ -198,6 +198,11 @@ def measure(
     return rows, ends
 
 
+def locked_us(of: dict[str, dict[str, float]]) -> float:
+    """Of a plan, the time under the scheduler's lock: its text is read before, and is read once more here."""
+    return max(0.0, of["plan"]["ours_us"] - of["parse"]["ours_us"])
+
+
 def table(found: Sequence[dict[str, Any]]) -> Table:
     made = Table("cell", "held", box=None)
     for head in (
@@ -206,6 +211,7 @@ def table(found: Sequence[dict[str, Any]]) -> Table:
         "round × stock",
         "burst × stock",
         "plan ms",
+        "of it locked",
         "document ms",
     ):
         made.add_column(head, justify="right")  # fmt: skip
@@ -220,6 +226,7 @@ def table(found: Sequence[dict[str, Any]]) -> Table:
             each["title"], str(each["held"]), beside("end", "over_us", 1), beside("offer", "ratio", 2),
             beside("round", "ratio", 2), beside("burst", "ratio", 2),
             f"{of['plan']['ours_us'] / 1e3:.2f}" if "plan" in of else "",
+            f"{locked_us(of) / 1e3:.2f}" if "plan" in of else "",
             f"{of['document']['ours_us'] / 1e3:.2f}",
         )  # fmt: skip
     return made

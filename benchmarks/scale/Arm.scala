@@ -10,7 +10,8 @@ import org.apache.spark._
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.serializer.SerializerHelper
-import schedcore._
+import schedcore.plan.Plan
+import schedcore.settings.Settings
 
 /**
  * What one measurement is of.
