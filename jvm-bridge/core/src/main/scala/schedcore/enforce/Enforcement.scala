@@ -27,6 +27,10 @@ trait WaitingSet {
   /** Whether its tasks would rather run where their input is than on a fast executor. */
   def prefersPlaces: Boolean = false
 
+  // Its rank, and the changes of rules and plans as of then.
+  private[enforce] var kept: OfferRank = OfferRank.Nobodys
+  private[enforce] var keptAt = -1L
+
   /** Slots that its waiting tasks would take. */
   final def waitingSlots: Int = slotsPerTask * waitingTasks
   /** Slots without which none of its tasks starts. */
@@ -179,9 +183,17 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   def rank(set: WaitingSet): OfferRank =
     // Task sets that may only take spare slots come last, by arrival.
     if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival, set.jobArrival)
-    else {
-      val queue = if (turns.isEmpty) None else plans.queue(set.job).filter(_ < turns.size)
+    else if (turns.nonEmpty) {
+      val queue = plans.queue(set.job).filter(_ < turns.size)
       OfferRank(-set.jobPriority, queue.fold(QueueTurn.NoQueue)(turns), plans.rank(set.job), set.jobArrival)
+    } else {
+      // Both rise, so that their sum is another one after either changed.
+      val now = ledger.ruleChanges + plans.changes
+      if (set.keptAt != now) {
+        set.kept = OfferRank(-set.jobPriority, QueueTurn.NoQueue, plans.rank(set.job), set.jobArrival)
+        set.keptAt = now
+      }
+      set.kept
     }
 
   /** Whether a task set found no spare slot in this round. */

@@ -245,6 +245,15 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       }
     }
 
+  /**
+   * A number that stays the same while no answer of [[mayLaunch]] turns to yes without a slot that becomes free. None: pools decide,
+   * and any launch may turn one.
+   */
+  def yields: Option[Long] = if (books.hasPools) None else Some(books.yields)
+
+  /** Rises whenever a job starts, ends or gets another rule. */
+  def ruleChanges: Long = books.ruleChanges
+
   /** Free slots of `executor` that are held against tasks of `job`. */
   def refusedOn(executor: String, job: String): Int = executors.get(executor).fold(0)(_.refusedTo(jobs.get(job)))
 
@@ -275,7 +284,9 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       books.launched(a)
       if (copy) counters.copiesLaunched += 1
       else {
+        val lent = j.order.lends
         p.launched(nowMs)
+        if (j.order.lends && !lent) books.yields += 1
         j.demand.peakSlots = math.max(j.demand.peakSlots, j.running)
       }
       at.foreach { e =>

@@ -18,6 +18,11 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   private val mayHold = mutable.TreeMap.empty[Int, LedgerJob]
   private val holding = mutable.HashSet.empty[LedgerJob]
   val changes = new HolderChanges
+  /** Counts what may let a job take a slot that it could not take: a hold went, or a job began to lend its holds. */
+  var yields = 0L
+  /** Counts changes of what orders jobs: the jobs themselves and their rules. */
+  var ruleChanges = 0L
+  def hasPools: Boolean = pools.nonEmpty
   /** How often a job was looked at to find out whether it wants a slot or when its holds end: the cost of a task's end. */
   var looks = 0L
   val counters = new LedgerCounters
@@ -41,6 +46,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   /** The job has another rule, or ended. */
   def ruleSet(j: LedgerJob): Unit = {
+    ruleChanges += 1
     if (j.mayHold) mayHold(j.number) = j else mayHold -= j.number
     j.changed()
   }
@@ -111,6 +117,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   def unhold(e: LedgerExecutor, j: LedgerJob, reason: String, nowMs: Long): Unit = {
+    yields += 1
     integrate(j, nowMs)
     pauses.changing(j, nowMs)
     val left = e.heldBy(j) - 1

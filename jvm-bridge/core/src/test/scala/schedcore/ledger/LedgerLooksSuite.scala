@@ -78,6 +78,20 @@ final class LedgerLooksSuite extends AnyFunSuite {
     assert(looks(waiting = 10, holding = 100) <= 2 * 100)
   }
 
+  test("nobody can take a slot that was refused before a hold goes") {
+    val cluster = new Cluster(1, 2)
+    val before = cluster.ledger.yields
+    cluster.looks // launches and ends of jobs without holds
+    assert(cluster.ledger.yields === before)
+    assert(!cluster.ledger.mayLaunch("w0", "h0"))
+    cluster.ledger.ruleChanged("h0", plain, 1000)
+    assert(cluster.ledger.yields !== before)
+    assert(cluster.ledger.mayLaunch("w0", "h0"))
+    // In pools each launch may turn an answer.
+    cluster.ledger.jobStarted("pooled", marked = true, holds.copy(pool = Some(PoolShare("p"))))
+    assert(cluster.ledger.yields === None)
+  }
+
   test("the next time at which holds end is that of the jobs that still hold slots") {
     val cluster = new Cluster(1, 2)
     cluster.looks

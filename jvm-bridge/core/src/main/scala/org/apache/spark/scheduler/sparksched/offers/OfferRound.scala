@@ -31,8 +31,10 @@ private[sparksched] final class OfferRound(
   private var nowMs = 0L
   private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
-  // Task sets that were refused held slots in this round, with the executor.
-  private val refused = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
+  // Task sets that were refused held slots in this round, with the executor: some of them more than once. There may be many.
+  private val refused = mutable.ArrayBuffer.empty[SchedTaskSetManager]
+  private val refusedOn = mutable.ArrayBuffer.empty[String]
+  private var yieldsBefore = Option.empty[Long]
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
@@ -76,6 +78,8 @@ private[sparksched] final class OfferRound(
     nowMs = atMs
     enforcement.begin(registry.runningByJob, nowMs)
     refused.clear()
+    refusedOn.clear()
+    yieldsBefore = ledger.yields
     refusedByPlan.clear()
   }
 
@@ -202,7 +206,10 @@ private[sparksched] final class OfferRound(
   /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = {
     val verdict = enforcement.decide(manager, executor, pending)
-    if (verdict eq Verdict.Held) refused += manager -> executor
+    if (verdict eq Verdict.Held) {
+      refused += manager
+      refusedOn += executor
+    }
     if (idleSlots.isDefined) {
       if (verdict.may || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan allows it spare slots.
       else refusedByPlan += manager -> executor
@@ -218,10 +225,7 @@ private[sparksched] final class OfferRound(
    * @param launched whether this round started a task
    */
   def offersAgain(launched: Boolean): Boolean = {
-    val wanted = refused.exists { case (m, executor) =>
-      m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && enforcement.planned(m).may &&
-        ledger.freeOn(executor) > 0
-    } || (enforcement.spareWanted && enforcement.lacksSpare && ledger.anyIdle && {
+    val wanted = someMayTakeNow || (enforcement.spareWanted && enforcement.lacksSpare && ledger.anyIdle && {
       val idle = registry.idleExecutors
       enforcement.sparesAgain(
         idle.iterator.map { case (e, slots) => e.profile -> slots }, mayUse(idle.map { case (e, _) => e.executor -> e.host }))
@@ -229,6 +233,17 @@ private[sparksched] final class OfferRound(
     val again = wanted && (launched || !askedInVain)
     askedInVain = again && !launched
     again
+  }
+
+  /** Whether a task set may take a slot now that is free and was refused to it. */
+  private def someMayTakeNow: Boolean = {
+    // Mostly nothing happened that could have changed an answer, except for gangs, of which some tasks had been promised slots.
+    val unchanged = yieldsBefore.isDefined && ledger.yields == yieldsBefore
+    refused.indices.exists { i =>
+      val (m, executor) = (refused(i), refusedOn(i))
+      (!unchanged || m.isBarrier) && m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) &&
+        enforcement.planned(m).may && ledger.freeOn(executor) > 0
+    }
   }
 
   /** Breaks a cycle of jobs that wait for each other's held slots: the youngest one releases its own. Returns whether one did. */
