@@ -14,10 +14,10 @@ import schedcore.ledger.{Ledger, RecordedLedger}
 private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, context: SparkContext) {
   private def settings = scheduler.settings
 
-  val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => scheduler.nowMs, body => scheduler.synchronized {
-    slotNews.forget()
-    body(registry.state(scheduler.nowMs))
-  }, teaches = settings.planner.enabled)
+  val events: EventQueue = new EventQueue(
+    settings.eventQueueCapacity, () => scheduler.nowMs,
+    body => scheduler.synchronized(body(registry.state(scheduler.nowMs))), teaches = settings.planner.enabled,
+    stateTold = () => slotNews.forget())
   val slotNews: SlotNews = new SlotNews(events)
   val ledger: Ledger = RecordedLedger.orPlain(
     slotNews, settings.idle, context.startTime, context.conf.getOption(RecordedLedger.Setting))
