@@ -92,7 +92,7 @@ private[sparksched] final class OfferRound(
         (offers.sizeIs > 1 && plans.differ(offers.map(_.executorId)) && ours.exists(enforcement.choosesFast))
     }
     val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
-    if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
+    if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else onlySpare(place))
     else first
   }
 
@@ -277,6 +277,15 @@ private[sparksched] final class OfferRound(
     }
     if (left.isEmpty) Nil
     else try place(left) finally enforcement.endSpare()
+  }
+
+  /** To task sets that could not take these slots before; to all, if a hold went since the round began. */
+  private def onlySpare(place: Place)(left: IndexedSeq[WorkerOffer]): Placed = {
+    if (gangs.isEmpty && yieldsBefore.isDefined && ledger.yields == yieldsBefore) offered = Some {
+      case ours: SchedTaskSetManager => enforcement.takesSpare(ours)
+      case _ => true
+    }
+    try place(left, false) finally offered = None
   }
 
   /**

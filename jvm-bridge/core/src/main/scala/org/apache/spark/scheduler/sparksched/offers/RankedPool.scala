@@ -68,13 +68,19 @@ private object RankedPool {
       if (x.priority != y.priority) Integer.compare(x.priority, y.priority)
       else if (a.pool != b.pool) Integer.compare(a.pool, b.pool)
       else {
-        val turn = if (x.turn eq y.turn) 0 else QueueTurn.ordering.compare(x.turn, y.turn)
+        val turn = if (x.turn eq y.turn) 0 else compareTurns(x.turn, y.turn)
         if (turn != 0) turn
         else if (x.place != y.place) Integer.compare(x.place, y.place)
         else Integer.compare(a.arrival, b.arrival)
       }
     }
   }
+
+  /** As [[QueueTurn.ordering]], without a tuple for each comparison. */
+  private def compareTurns(a: QueueTurn, b: QueueTurn): Int =
+    if (a.load != b.load) java.lang.Double.compare(a.load, b.load)
+    else if (a.dueMs != b.dueMs) java.lang.Long.compare(a.dueMs, b.dueMs)
+    else Integer.compare(a.queue, b.queue)
 
   private def leaves(of: Schedulable): Iterator[TaskSetManager] = of match {
     case set: TaskSetManager => Iterator(set)
