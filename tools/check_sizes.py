@@ -21,6 +21,12 @@ MOST_ATTRIBUTES = 15
 
 #: Classes that may have more attributes, each with the reason.
 LARGER: Mapping[str, str] = {
+    "jvm-bridge/core/src/main/scala/schedcore/ledger/LedgerBooks.scala:LedgerBooks": (
+        "the books, their indexes, and the answers that stand until one of them changes"
+    ),
+    "jvm-bridge/core/src/main/scala/schedcore/ledger/LedgerState.scala:LedgerJob": (
+        "the record of a job: its fields are what its decisions depend on"
+    ),
     "spark_sched_lab/traces/jobs.py:JobRecord": "a row of the jobs table: its fields are the columns",
     "spark_sched_lab/traces/jobs.py:StageRecord": "a row of the stages table: its fields are the columns",
     "spark_sched_lab/engine/workload.py:JobSpec": "users write it by hand, and leave out most of its fields",
@@ -115,6 +121,6 @@ def violations(folder: Path, larger: Mapping[str, str]) -> list[str]:
 if __name__ == "__main__":
     _root = Path(__file__).parents[1]
     _found = [each for house in HOUSES for each in violations(_root / house, larger_in(house))]
-    _found += violations(_root / "jvm-bridge", {})
+    _found += violations(_root / "jvm-bridge", larger_in("jvm-bridge"))
     print("\n".join(_found) or "sizes: every file, function and class is within its limit")
     raise SystemExit(1 if _found else 0)

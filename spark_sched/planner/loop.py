@@ -34,6 +34,7 @@ from spark_sched.protocol.events import (
     decode_batch,
     parse_batch,
 )
+from spark_sched.protocol.plan import PlanTexts
 from spark_sched.state import ClusterState, Snapshot
 
 #: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms), given what the
@@ -71,6 +72,7 @@ class _Plans:
     sent: int = 0
     memory: Any = None
     in_force: Plan | None = None
+    texts: PlanTexts = field(default_factory=PlanTexts)
 
 
 class PlannerLoop:
@@ -258,7 +260,8 @@ class PlannerLoop:
         ends: Mapping[str, JobForecast] = {}
         with self._for_people():
             ends = self._outlook.ends(snapshot, known, plan, now_ms)
-        return replace(plan, number=self._plans.sent + 1, solve_ms=solve_ms, forecasts=ends).to_text()
+        full = replace(plan, number=self._plans.sent + 1, solve_ms=solve_ms, forecasts=ends)
+        return self._plans.texts.of(full)
 
     @contextmanager
     def _for_people(self) -> Iterator[None]:

@@ -136,7 +136,8 @@ class Outlook:
         before = takewhile(lambda other: other != job, (each.job for each in plan.jobs))
         first = all(other in self._begun_ms for other in before if other in snapshot.jobs)
         view = snapshot.jobs[job]
-        situation = _arrival(view, first, _waiting(snapshot) - _open_tasks(view), snapshot)
+        crowd = (_waiting(snapshot) - _open_tasks(view)) / max(1, snapshot.slots)
+        situation = _arrival(view, first, crowd)
         return self._ends.corrected(situation, given, now_ms)
 
     def _played(
@@ -198,18 +199,18 @@ class Outlook:
         self, entries: Sequence[Entry], snapshot: Snapshot, now_ms: int
     ) -> list[tuple[Situation, Situation | None]]:
         """What each job's forecast depends on; and that of its arrival, if it has just arrived."""
-        waiting, first = _waiting(snapshot), True
+        waiting, slots, first = _waiting(snapshot), max(1, snapshot.slots), True
         found: list[tuple[Situation, Situation | None]] = []
         for each in entries:
             view, begun_ms = each.view, each.begun_ms
             passed_ms = now_ms - (view.started_ms if begun_ms is None else begun_ms)
             age = passed_ms / max(1.0, each.rest.total_ms)
-            crowd = waiting / max(1, snapshot.slots)
+            crowd = waiting / slots
             situation = Situation(begun_ms is not None, first, crowd, age, priority=view.marks.priority)
             arrival = None
             if self._is_new(view, now_ms):
                 # Older ones are older than this planner or its last reset: such jobs are mostly long ones.
-                arrival = _arrival(view, first, waiting - _open_tasks(view), snapshot)
+                arrival = _arrival(view, first, (waiting - _open_tasks(view)) / slots)
             found.append((situation, arrival))
             first = first and begun_ms is not None
         return found
@@ -272,8 +273,7 @@ def _finite(samples_s: Floats) -> Floats:
     return np.where(finite, samples_s, 2.0 * last)
 
 
-def _arrival(view: JobView, first: bool, waiting: int, snapshot: Snapshot) -> Situation:
-    crowd = waiting / max(1, snapshot.slots)
+def _arrival(view: JobView, first: bool, crowd: float) -> Situation:
     return Situation(False, first, crowd, 0.0, arrives=True, priority=view.marks.priority)
 
 

@@ -271,6 +271,20 @@ class Plan:
         return replace(self, number=number)
 
     def to_json(self) -> dict[str, Any]:
+        forecasts = {job: end.to_json() for job, end in (self.forecasts or {}).items()}
+        return {
+            **self._head(),
+            "jobs": [job.to_json() for job in self.jobs],
+            **self._tail(),
+            **_given(forecasts=forecasts or None),
+        }
+
+    def to_text(self) -> str:
+        """The plan as compact JSON text, the same bytes for the same plan."""
+        return _text(self.to_json())
+
+    def _head(self) -> dict[str, Any]:
+        """The fields before the jobs."""
         return {
             "schema": SCHEMA,
             "plan": self.number,
@@ -279,21 +293,52 @@ class Plan:
             "valid_for_ms": self.valid_for_ms,
             "policy": self.policy,
             "ordered": self.ordered,
-            "jobs": [job.to_json() for job in self.jobs],
-            **_given(
-                new_jobs_wait=self.new_jobs_wait or None,
-                again_ms=self.again_ms,
-                quality=self.quality and self.quality.to_json(),
-                queue_weights=list(self.queue_weights) or None,
-                slowness=dict(self.slowness) or None,
-                solve_ms=None if self.solve_ms is None else round(self.solve_ms, 1),
-                forecasts={job: end.to_json() for job, end in (self.forecasts or {}).items()} or None,
-            ),
         }
 
-    def to_text(self) -> str:
-        """The plan as compact JSON text, the same bytes for the same plan."""
-        return json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
+    def _tail(self) -> dict[str, Any]:
+        """The fields between the jobs and the forecasts."""
+        return _given(
+            new_jobs_wait=self.new_jobs_wait or None,
+            again_ms=self.again_ms,
+            quality=self.quality and self.quality.to_json(),
+            queue_weights=list(self.queue_weights) or None,
+            slowness=dict(self.slowness) or None,
+            solve_ms=None if self.solve_ms is None else round(self.solve_ms, 1),
+        )
+
+
+class PlanTexts:
+    """The texts of plans that follow each other: a job's part is made again only if its rules changed."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, tuple[JobPlan, str]] = {}
+        self._forecasts: tuple[Mapping[str, JobForecast] | None, str] = None, ""
+
+    def of(self, plan: Plan) -> str:
+        """What `Plan.to_text` returns."""
+        entries = [self._entry(job) for job in plan.jobs]
+        self._jobs = {job.job: (job, text) for job, text in entries}
+        jobs = ",".join([text for _, text in entries])
+        return f'{_text(plan._head())[:-1]},"jobs":[{jobs}]{_more(_text(plan._tail()))}{self._ends(plan)}}}'
+
+    def _entry(self, job: JobPlan) -> tuple[JobPlan, str]:
+        known = self._jobs.get(job.job)
+        return known if known is not None and known[0] == job else (job, _text(job.to_json()))
+
+    def _ends(self, plan: Plan) -> str:
+        if plan.forecasts is not self._forecasts[0]:
+            ends = {job: end.to_json() for job, end in (plan.forecasts or {}).items()}
+            self._forecasts = plan.forecasts, _more(_text(_given(forecasts=ends or None)))
+        return self._forecasts[1]
+
+
+def _more(text: str) -> str:
+    """The fields of an object's text, to follow others."""
+    return "," + text[1:-1] if text != "{}" else ""
+
+
+def _text(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False)
 
 
 def _given(**optional: Any) -> dict[str, Any]:

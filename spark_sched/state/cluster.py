@@ -62,6 +62,8 @@ class ClusterState:
         self._executors: dict[str, ExecutorState] = {}
         self._jobs: dict[str, JobState] = {}
         self._tasks: dict[int, TaskState] = {}
+        # The same attempts by job: a job or stage that starts need not look at those of all others.
+        self._tasks_of: dict[str, dict[int, TaskState]] = {}
         self._ended: dict[str, EndedJob] = {}
         self._ended_view: Mapping[str, EndedJob] | None = None
         self._retold = False  # the events being applied tell of jobs that may have run for long
@@ -93,6 +95,7 @@ class ClusterState:
         self._executors.clear()
         self._jobs.clear()
         self._tasks.clear()
+        self._tasks_of.clear()
 
     # ---- out ----
 
@@ -127,6 +130,9 @@ class ClusterState:
                 _agree(f"{where}: running attempts", set(stage.running), mine, stage.story)
                 if stage.durations.count < len(stage.done) - list(stage.done.values()).count(BEFORE):
                     raise InvariantError(f"{where}: more tasks done than durations\n{stage.story}")
+        indexed = {number: task for tasks in self._tasks_of.values() for number, task in tasks.items()}
+        if indexed != self._tasks or not all(self._tasks_of.values()):
+            raise InvariantError(f"attempts by job: {sorted(indexed)}, all: {sorted(self._tasks)}")
         for number, task in self._tasks.items():
             if task.running.executor not in self._executors:
                 raise InvariantError(f"task {number} runs on executor {task.running.executor}, which is gone")
@@ -141,15 +147,19 @@ class ClusterState:
         return None
 
     def _executor_removed(self, event: ExecutorRemoved) -> None:
-        if self._executors.pop(event.executor, None) is None:
+        executor = self._executors.pop(event.executor, None)
+        if executor is None:
             return self._ignore(event)
-        # Their own ends, if any come, find nothing and are ignored.
-        for number in [n for n, task in self._tasks.items() if task.running.executor == event.executor]:
-            self._drop_task(number, event, event.time_ms - self._tasks[number].running.launched_ms)
-        for job in self._jobs.values():
-            if job.held.pop(event.executor, 0):
-                job.story.add(event)
-                job.changed()
+        # Many idle executors may go at once: nobody looks at all attempts and jobs for each of them.
+        if executor.running_slots:
+            # Their own ends, if any come, find nothing and are ignored.
+            for number in [n for n, task in self._tasks.items() if task.running.executor == event.executor]:
+                self._drop_task(number, event, event.time_ms - self._tasks[number].running.launched_ms)
+        if executor.held_slots:
+            for job in self._jobs.values():
+                if job.held.pop(event.executor, 0):
+                    job.story.add(event)
+                    job.changed()
         return None
 
     def _job_started(self, event: JobStarted) -> None:
@@ -157,7 +167,7 @@ class ClusterState:
             return self._ignore(event)
         record = self._jobs[event.job] = JobState(event, self._arrivals, seen_whole=not self._retold)
         # Attempts of an earlier life of this key may still run.
-        record.running_slots = sum(task.slots for task in self._tasks.values() if task.job == event.job)
+        record.running_slots = sum(task.slots for task in self._tasks_of.get(event.job, {}).values())
         record.story.add(event)
         self._arrivals += 1
         return None
@@ -191,8 +201,8 @@ class ClusterState:
         if job is None or event.stage in job.stages:
             return self._ignore(event)
         stage = job.stages[event.stage] = StageState(event)
-        for number, task in self._tasks.items():
-            if task.job == event.job and task.stage == event.stage:
+        for number, task in self._tasks_of.get(event.job, {}).items():
+            if task.stage == event.stage:
                 stage.running[number] = task.running
         stage.story.add(event)
         job.story.add(event)
@@ -218,7 +228,9 @@ class ClusterState:
         )
         stage = self._stage(event.job, event.stage)
         slots = 1 if stage is None else stage.started.slots_per_task
-        self._tasks[event.task] = TaskState(event.job, event.stage, running, slots)
+        task = TaskState(event.job, event.stage, running, slots)
+        self._tasks[event.task] = task
+        self._tasks_of.setdefault(event.job, {})[event.task] = task
         executor.running_slots += slots
         executor.story.add(event)
         executor.changed()
@@ -329,8 +341,7 @@ class ClusterState:
         if job.running_slots:  # slower twins of copied tasks
             attained_ms += sum(
                 task.slots * max(0, event.time_ms - task.running.launched_ms)
-                for task in self._tasks.values()
-                if task.job == event.job
+                for task in self._tasks_of.get(event.job, {}).values()
             )
         self._ended.pop(event.job, None)
         self._ended[event.job] = EndedJob(event.end_ms, attained_ms if job.seen_whole else None)
@@ -343,6 +354,10 @@ class ClusterState:
         task = self._tasks.pop(number, None)
         if task is None:
             return False
+        others = self._tasks_of[task.job]
+        del others[number]
+        if not others:
+            del self._tasks_of[task.job]
         executor = self._executors.get(task.running.executor)
         if executor is not None:
             executor.running_slots -= task.slots

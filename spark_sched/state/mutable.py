@@ -160,15 +160,18 @@ class JobState:
     running_slots: int = 0
     story: Story = field(default_factory=Story)
     _view: JobView | None = None
+    _marks: tuple[JobStarted, JobMarks] | None = None  # with what they were made of
 
     def changed(self) -> None:
         self._view = None
 
     def view(self) -> JobView:
         if self._view is None:
+            if self._marks is None or self._marks[0] is not self.started:
+                self._marks = self.started, JobMarks.of(self.started)
             self._view = JobView(
                 self.started.job,
-                JobMarks.of(self.started),
+                self._marks[1],
                 started_ms=self.started.time_ms,
                 arrival=self.arrival,
                 stages=tuple([stage.view() for stage in self.stages.values()]),

@@ -51,6 +51,8 @@ class _ActiveJob:
     succeeded: bool = False
     first_launch_ms: int | None = None
     last_end_ms: int = 0
+    # The forecast with the runtime, and the two that it was made of.
+    made: tuple[Forecast, Prediction, Forecast] | None = None
 
 
 class RuntimeHistory:
@@ -147,17 +149,12 @@ class RuntimeHistory:
         """The forecast of an active job, with the source of its runtime."""
         other = UNKNOWN if self._others is None else self._others.forecast(job)
         active = self._active.get(job.job)
-        prediction = None if active is None else active.prediction
-        if prediction is None:
+        if active is None or active.prediction is None:
             return other
-        return replace(
-            other,
-            source=other.source if other.source != "none" else "3sigma",
-            runtime=prediction.runtime,
-            runtime_point_s=prediction.estimate_s,
-            runtime_source=prediction.source,
-            runtime_is_own=_is_own(prediction),
-        )
+        prediction = active.prediction
+        if active.made is None or active.made[0] is not other or active.made[1] is not prediction:
+            active.made = other, prediction, _with_runtime(other, prediction)
+        return active.made[2]
 
     def history_of(self, job: str) -> RuntimeDistribution | None:
         """The runtime of an active job by history alone, before calibration."""
@@ -180,14 +177,7 @@ class RuntimeHistory:
             stages = self._others.foresee(job.name, job.user)
         if prediction is None:
             return stages
-        return replace(
-            stages,
-            source="3sigma",
-            runtime=prediction.runtime,
-            runtime_point_s=prediction.estimate_s,
-            runtime_source=prediction.source,
-            runtime_is_own=_is_own(prediction),
-        )
+        return replace(_with_runtime(stages, prediction), source="3sigma")
 
     def _submitted(self, event: JobStarted) -> _ActiveJob:
         job = JobAttributes(
@@ -212,6 +202,17 @@ class RuntimeHistory:
             first_launch_ms=event.begun_ms,
             last_end_ms=event.last_end_ms or 0,
         )
+
+
+def _with_runtime(other: Forecast, prediction: Prediction) -> Forecast:
+    return replace(
+        other,
+        source=other.source if other.source != "none" else "3sigma",
+        runtime=prediction.runtime,
+        runtime_point_s=prediction.estimate_s,
+        runtime_source=prediction.source,
+        runtime_is_own=_is_own(prediction),
+    )
 
 
 def _is_own(prediction: Prediction) -> bool:

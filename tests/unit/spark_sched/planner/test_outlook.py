@@ -293,3 +293,20 @@ def test_many_arrivals_just_after_the_start_have_no_rate_yet():
     for number in range(2_000):
         later.arrive(number, 7, 100.0)
     assert later.rates(19_999) == {}
+
+
+@pytest.mark.parametrize("jobs", [10, 200])
+def test_the_slots_of_the_cluster_are_added_up_once_and_not_for_each_job(monkeypatch, jobs: int):
+    counts = 0
+    slots = Snapshot.slots.fget
+
+    def counted(seen: Snapshot) -> int:
+        nonlocal counts
+        counts += 1
+        return slots(seen)
+
+    monkeypatch.setattr(Snapshot, "slots", property(counted))
+    seen, known, planned = queue(*[KNOWN["j"]] * jobs)
+    found = Outlook(Clock()).ends(seen, known, planned, 50_000)
+    assert len(found) == jobs
+    assert counts == 3  # for what remains of jobs, for the queue, and for the crowd

@@ -301,3 +301,47 @@ def test_stages_that_overlap_have_no_pause_between_them(driver: Driver) -> None:
     driver.say(StageEnded(700, job, "1.0", True))
     driver.end(job)
     assert driver.ask(driver.start()).gap_ms == 0
+
+
+def test_the_forecast_of_a_job_is_made_again_only_after_something_that_it_depends_on(driver: Driver) -> None:
+    driver.run(4, 8)
+    driver.run(2, name="other")
+    job, waiting = driver.start(), driver.start("unknown")
+    driver.begin(job, 0, 4, name="p0")
+    first, of_unknown = driver.ask(job), driver.ask(waiting)
+    # Neither its own tasks nor the run of another name say anything new about a job with earlier runs.
+    driver.say(TaskLaunched(0, job, "0.0", 900, 0, "e", False))
+    driver.run(2, name="other")
+    assert driver.ask(job) is first
+    # It is news for a job without any, for which the latest runs of all names stand.
+    assert len(driver.ask(waiting).other_runs) == len(of_unknown.other_runs) + 1
+    # A run of its own name that agrees with it, an ended stage and one that begins are news.
+    driver.run(4, 8, 16)
+    after_run = driver.ask(job)
+    assert (first.stage_tasks, after_run.stage_tasks) == ((4, 8), (4, 8, 16))
+    driver.finish(job, 0, (100, 200, 300, 400))
+    after_stage = driver.ask(job)
+    assert [index for index, _ in after_stage.so_far] == [0]
+    driver.begin(job, 1, 9)
+    assert driver.ask(job).own_runs == ()
+
+
+def test_times_of_a_stage_count_for_the_next_job_of_the_name_while_both_run(driver: Driver) -> None:
+    driver.run(2)
+    first, second = driver.start(), driver.start()
+    driver.begin(second, 0, 2)
+    assert driver.ask(second).samples == 0
+    driver.begin(first, 0, 2)
+    driver.finish(first, 0, (100, 200))
+    assert driver.ask(second).samples == 2
+
+
+def test_a_job_that_began_before_any_other_had_ended_gets_their_runs(
+    driver: Driver,
+) -> None:
+    job = driver.start("unknown")
+    driver.begin(job, 0, 2)
+    assert driver.ask(job) == Forecast()
+    driver.run(4, name="other")
+    found = driver.ask(job)
+    assert (len(found.other_runs), found.stages_begun, found.source) == (1, 1, "none")

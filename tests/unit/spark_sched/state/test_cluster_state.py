@@ -334,3 +334,37 @@ def test_what_was_switched_for_all_jobs_is_known_until_a_reset() -> None:
     assert state.ignored == {"job_changed": 1, "job_cancelled": 1}
     state.clear()
     assert state.scheduling is None
+
+
+class Watched(dict[int, object]):
+    """Counts how often all of its values are gone through."""
+
+    walks = 0
+
+    def values(self):  # type: ignore[no-untyped-def]
+        self.walks += 1
+        return super().values()
+
+    def items(self):  # type: ignore[no-untyped-def]
+        self.walks += 1
+        return super().items()
+
+
+def test_jobs_stages_and_idle_executors_come_and_go_without_a_look_at_all_running_attempts() -> None:
+    state = ClusterState()
+    watched = state._tasks = Watched()  # type: ignore[assignment]
+    events = (*START, launch(1, 0, "e1"), job("k"), stage("2.0", job="k"))
+    for event in (
+        *events,
+        ExecutorRemoved(4, "e2", "idle"),
+        JobEnded(5, "k", "ended"),
+        JobEnded(5, "j", "ended"),
+    ):
+        state.apply(event)
+    assert watched.walks == 0
+    assert only_running(state) == {1}
+    state.check()
+
+
+def only_running(state: ClusterState) -> set[int]:
+    return {task for tasks in state._tasks_of.values() for task in tasks}

@@ -27,6 +27,11 @@ trait WaitingSet {
   /** Whether its tasks would rather run where their input is than on a fast executor. */
   def prefersPlaces: Boolean = false
 
+  // Its rank, its queue, and the changes of rules and plans as of then.
+  private[enforce] var kept: OfferRank = OfferRank.NoJob
+  private[enforce] var keptQueue = Option.empty[Int]
+  private[enforce] var keptAt = -1L
+
   /** Slots that its waiting tasks would take. */
   final def waitingSlots: Int = slotsPerTask * waitingTasks
   /** Slots without which none of its tasks starts. */
@@ -107,6 +112,13 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
     spareSlots = spare(open, waiting)
     sparing = true
   }
+
+  /** Whether a task set may take slots that it was not offered before: no other one can, unless a hold went meanwhile. */
+  def takesSpare(set: WaitingSet): Boolean = owed.contains(set) || (start(set.job) match {
+    case Start.Now => set.pilotsFirst
+    case Start.Spare | Start.Unplanned => true
+    case Start.Planned | Start.Evicted => false
+  })
 
   def endSpare(): Unit = {
     sparing = false
@@ -195,9 +207,19 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
     // Task sets that may only take spare slots come last, by arrival.
     if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival, set.jobArrival)
     else {
-      val queue = if (turns.isEmpty) None else plans.queue(set.job).filter(_ < turns.size)
-      OfferRank(-set.jobPriority, queue.fold(QueueTurn.NoQueue)(turns), plans.rank(set.job), set.jobArrival)
+      // Both rise, so that their sum is another one after either changed.
+      val now = ledger.ruleChanges + plans.changes
+      if (set.keptAt != now) {
+        set.kept = OfferRank(-set.jobPriority, QueueTurn.NoQueue, plans.rank(set.job), set.jobArrival)
+        set.keptQueue = plans.queue(set.job)
+        set.keptAt = now
+      }
+      // Turns are of this round.
+      set.keptQueue.filter(_ < turns.size).fold(set.kept)(queue => set.kept.copy(turn = turns(queue)))
     }
+
+  /** Whether a task set found no spare slot in this round. */
+  def lacksSpare: Boolean = foundNone.exists(_.waitingTasks > 0)
 
   private def comesLast(set: WaitingSet): Boolean = start(set.job) == Start.Spare || set.pilotsFirst
 

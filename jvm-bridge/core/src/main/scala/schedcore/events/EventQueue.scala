@@ -19,9 +19,11 @@ import scala.collection.mutable
  * @param withState runs its argument on the events that rebuild the present state, under the scheduler's lock, so
  *                  that no event slips in between
  * @param teaches whether a planner learns from the events
+ * @param stateSent called when a planner is told, or will be, of the state that `withState` gave, before another event comes
  */
 final class EventQueue(
-    capacity: Int, nowMs: () => Long, withState: (Seq[Event] => Batch) => Batch, teaches: Boolean = true) {
+    capacity: Int, nowMs: () => Long, withState: (Seq[Event] => Batch) => Batch, teaches: Boolean = true,
+    stateSent: () => Unit = () => ()) {
   private val LingerMs = 50L
   private val lock = new Object
   private val events = mutable.Queue.empty[Event]
@@ -70,6 +72,7 @@ final class EventQueue(
     }
     if (taken) withState { state =>
       lock.synchronized {
+        stateSent()
         unread += waitingEnds
         events.clear()
         journal.plannerOver()
@@ -117,6 +120,7 @@ final class EventQueue(
     }
     if (reset) withState { state =>
       lock.synchronized(if (asker != planner) nothing else {
+        stateSent()
         events.clear()
         resetDue = false
         val rebuilt = journal.withEnded(state)

@@ -94,6 +94,9 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Free slots that nobody holds; 0 for an executor that is excluded or draining, since Spark offers none of its slots. */
   def idleOn(executor: String): Int = executors.get(executor).filter(_.open).fold(0)(e => math.max(0, e.free - e.held))
 
+  /** Whether [[idleOn]] is above 0 for any executor. */
+  def anyIdle: Boolean = executors.valuesIterator.exists(e => e.open && e.free > e.held)
+
   /** (job, executor, slots, deadline) of every hold. */
   def holds: Seq[(String, String, Int, Long)] =
     executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toList
@@ -103,7 +106,8 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
     if (!jobs.contains(job)) {
       arrivals += 1
-      jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers)
+      jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers, holdings.changes)
+      holdings.ruleSet(jobs(job))
       holdings.joinPool(jobs(job))
     }
 
@@ -125,6 +129,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     jobs.get(job).foreach { j =>
       if (j.rule != rule) {
         j.rule = rule
+        holdings.ruleSet(j)
         holdings.joinPool(j)
         if (!j.mayHold) holdings.releaseAllOf(j, "disabled", nowMs)
         else {
@@ -138,6 +143,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def jobEnded(job: String, nowMs: Long): Unit =
     jobs.remove(job).foreach { j =>
       j.ended = true
+      holdings.ruleSet(j)
       holdings.releaseAllOf(j, "job_ended", nowMs)
       holdings.leavePool(j)
       j.stages.keysIterator.foreach(stages -= _)
@@ -239,6 +245,15 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       }
     }
 
+  /**
+   * A number that stays the same while no answer of [[mayLaunch]] turns to yes without a slot that becomes free. None: pools decide,
+   * and any launch may turn one.
+   */
+  def yields: Option[Long] = if (holdings.hasPools) None else Some(holdings.yields)
+
+  /** Rises whenever a job starts, ends or gets another rule. */
+  def ruleChanges: Long = holdings.ruleChanges
+
   /** Free slots of `executor` that are held against tasks of `job`. */
   def refusedOn(executor: String, job: String): Int = executors.get(executor).fold(0)(_.refusedTo(jobs.get(job)))
 
@@ -260,7 +275,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   }
 
   /** From now on `mayHold` says of a job whether its queue lets it hold one more slot. */
-  def limitHolds(mayHold: String => Boolean): Unit = holdings.mayHold = mayHold
+  def limitHolds(mayHold: String => Boolean): Unit = holdings.queueLets = mayHold
 
   /** Whether the slots that `holder` holds are safe from `asker`. */
   def isSafe(holder: String, asker: String): Boolean = jobs.get(holder).exists { theirs =>
@@ -282,7 +297,9 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       holdings.launched(a)
       if (copy) counters.copiesLaunched += 1
       else {
+        val lent = j.order.lends
         p.launched(nowMs)
+        if (j.order.lends && !lent) holdings.yields += 1
         j.demand.peakSlots = math.max(j.demand.peakSlots, j.running)
       }
       at.foreach { e =>
@@ -342,6 +359,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Another attempt of the stage did the task, which runs no more in this one. */
   def taskDoneElsewhere(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).filterNot(_.done(index)).foreach { p =>
     p.done.add(index) // Nobody knows how long it took here.
+    p.job.changed()
     if (p.job.mayHold && !p.isLast) {
       holdings.refreshDemand(p.job, nowMs)
       p.job.refreshDeadline(nowMs)
@@ -364,8 +382,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Whether a copy of some task of `stage` is due on a held slot. */
   def wantsCopies(stage: String, nowMs: Long): Boolean = stages.get(stage).exists(p => p.stragglers(nowMs).nonEmpty)
 
-  def anyCopiesDue(nowMs: Long): Boolean =
-    holdings.heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.stages.valuesIterator.exists(_.stragglers(nowMs).nonEmpty))
+  def anyCopiesDue(nowMs: Long): Boolean = holdings.heldNow > 0 && holdings.anyCopiesDue(nowMs)
 
   /** Stage and index of each task that is to have a copy. */
   def copiesDue(nowMs: Long): Seq[(String, Int)] =
@@ -387,7 +404,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Frees what has expired; returns whether anything was freed, so that the caller revives offers. */
   def expire(nowMs: Long): Boolean = {
     var any = false
-    jobs.valuesIterator.foreach { j =>
+    if (holdings.nextOfHolding(nowMs) <= nowMs) jobs.valuesIterator.foreach { j =>
       if (j.held > 0 && j.deadlineMs <= nowMs) {
         if (j.pause.isOpen && j.deadlineMs < j.pause.endMs) holdings.releaseUnaffordable(j, nowMs)
         else {
@@ -403,18 +420,10 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** When `expire` or `anyCopiesDue` should next be asked; None while nothing is held. */
   def nextWakeMs(nowMs: Long): Option[Long] =
     if (holdings.heldNow == 0) None
-    else {
-      var wake = pauses.budgetEndMs(nowMs)
-      jobs.valuesIterator.foreach { j =>
-        if (j.held > 0) {
-          wake = math.min(wake, j.deadlineMs)
-          if (j.rule.copies) j.stages.valuesIterator.foreach { p =>
-            if (p.restartable && p.paceKnown) p.nextOldEnoughMs(nowMs).foreach(at => wake = math.min(wake, at))
-          }
-        }
-      }
-      Some(wake)
-    }
+    else Some(math.min(pauses.budgetEndMs(nowMs), holdings.nextOfHolding(nowMs)))
+
+  /** How often a job was looked at so far to find out whether it wants a slot or when its holds end. */
+  private[schedcore] def looks: Long = holdings.looks
 
   def heldSlots: Int = holdings.heldNow
   def heldBy(job: String): Int = jobs.get(job).fold(0)(_.held)

@@ -110,6 +110,7 @@ private[schedcore] object LedgerDemand {
 
   /** A stage started: it is no successor any more, and `successors` wait for it. */
   def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage], reads: Set[String]): Unit = {
+    j.changed()
     val waiting = j.demand.successors
     if (waiting.remove(vertex).isEmpty) {
       val orphans = waiting.iterator.filter { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.toList
@@ -133,6 +134,7 @@ private[schedcore] object LedgerDemand {
 
   /** The stage ended. If all of its tasks are done, its successors are about to start. */
   def stopped(j: LedgerJob, p: LedgerStage, nowMs: Long): Unit = {
+    j.changed()
     val well = p.done.count == p.tasks
     j.demand.successors.toList.foreach { case (name, s) =>
       if (s.parents.remove(p.key).isDefined) {
@@ -151,6 +153,7 @@ private[schedcore] object LedgerDemand {
    * @param slots that it needs; None while that is not known
    */
   def learned(p: LedgerStage, vertex: String, slots: Option[Int], ready: Boolean, inputs: Seq[String]): Unit = {
+    p.job.changed()
     val waiting = p.job.demand.successors
     val name = Unnamed + vertex
     waiting.filterInPlace { (at, s) => at == name || s.parents.remove(p.key).isEmpty || s.parents.nonEmpty }
@@ -183,6 +186,7 @@ private[schedcore] object LedgerDemand {
       if (LedgerFit.shaped(j)) next.iterator.map(e => e.shape.roundUp(e.need)).sum
       else lacking(next.map(e => e.need -> e.parents))(_.left)
     j.demand.slots = math.max(left(j) + more, rest)
+    j.changed()
   }
 
   /** Slots that must be held for the stages that read the output of the stage. */
@@ -213,6 +217,19 @@ private[schedcore] object LedgerDemand {
       }
       math.min(most, j.demand.slots - j.running - j.held)
     }
+
+  /**
+   * Until when [[wanted]] stays 0 while nothing of the job changes. Less time until its deadline never makes it want more, but a
+   * stage that did not start in time is forgotten when somebody asks.
+   */
+  def standsUntilMs(j: LedgerJob, nowMs: Long): Long = {
+    var until = Long.MaxValue
+    j.demand.successors.valuesIterator.foreach(_.orphanMs.foreach { since =>
+      val over = since + j.rule.gapMs
+      if (over > nowMs) until = math.min(until, over)
+    })
+    until
+  }
 
   /**
    * The active stages that determine the deadline of the job's holds: the remaining work of its other stages does not tell how

@@ -14,9 +14,20 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   val stages = mutable.HashMap.empty[String, LedgerStage]
   val attempts = mutable.HashMap.empty[Long, LedgerAttempt]
   private val pools = mutable.HashMap.empty[String, PoolUse]
+  // In the order of `jobs`, by the jobs' numbers. Most jobs hold nothing, and nobody looks at them for each slot.
+  private val mayHold = mutable.TreeMap.empty[Int, LedgerJob]
+  private val holding = mutable.HashSet.empty[LedgerJob]
+  val changes = new HolderChanges
+  /** Counts what may let a job take a slot that it could not take: a hold went, or a job began to lend its holds. */
+  var yields = 0L
+  /** Counts changes of what orders jobs: the jobs themselves and their rules. */
+  var ruleChanges = 0L
+  def hasPools: Boolean = pools.nonEmpty
+  /** How often a job was looked at to find out whether it wants a slot or when its holds end: the cost of a task's end. */
+  var looks = 0L
   val counters = new LedgerCounters
   /** Whether the queue of the job of this key lets it hold one more slot. */
-  var mayHold: String => Boolean = _ => true
+  var queueLets: String => Boolean = _ => true
   private var held = 0
   private var heldSinceMs = 0L
 
@@ -33,6 +44,13 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
     p.job.heldTime.predictedMs += predictedMs
     p.job.heldTime.unbounded ||= p.job.rule.isolation >= 1.0
     counters.predictedIdleSlotMs += predictedMs
+  }
+
+  /** The job has another rule, or ended. */
+  def ruleSet(j: LedgerJob): Unit = {
+    ruleChanges += 1
+    if (j.mayHold) mayHold(j.number) = j else mayHold -= j.number
+    j.changed()
   }
 
   def newExecutor(executor: String, slots: Int, profile: Int = 0): LedgerExecutor = {
@@ -76,18 +94,21 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
     if (!a.copy) j.running += slots
     j.busy += slots
     j.pool.foreach(_.used += slots)
+    j.changed()
   }
 
   // ---- one slot ----------------------------------------------------------------------------------------------
 
   def hold(j: LedgerJob, p: Option[LedgerStage], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
-    val fits = e.open && e.free > e.held && mayHold(j.key)
+    val fits = e.open && e.free > e.held && queueLets(j.key)
     if (fits) {
       integrate(j, nowMs)
       pauses.changing(j, nowMs)
       e.held += 1
       e.heldBy(j) = e.heldBy.getOrElse(j, 0) + 1
       j.held += 1
+      if (j.held == 1) holding += j
+      j.changed()
       j.pool.foreach(_.used += 1)
       held += 1
       pauses.changed(j, 1, nowMs)
@@ -98,12 +119,15 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   }
 
   def unhold(e: LedgerExecutor, j: LedgerJob, reason: String, nowMs: Long): Unit = {
+    yields += 1
     integrate(j, nowMs)
     pauses.changing(j, nowMs)
     val left = e.heldBy(j) - 1
     if (left == 0) e.heldBy -= j else e.heldBy(j) = left
     e.held -= 1
+    j.changed()
     j.held -= 1
+    if (j.held == 0) holding -= j
     j.pool.foreach(_.used -= 1)
     held -= 1
     pauses.changed(j, -1, nowMs)
@@ -131,7 +155,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   def releaseAllOf(j: LedgerJob, reason: String, nowMs: Long): Unit = {
     j.demand.overridden = 0
     if (j.held > 0)
-      executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) giveBack(e, j, reason, nowMs))
+      executors.valuesIterator.foreach(e => while (e.held > 0 && e.heldBy.contains(j)) giveBack(e, j, reason, nowMs))
   }
 
   /** Offers a slot that a job stopped holding to the jobs that pre-reserve. */
@@ -150,6 +174,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
     (if (open.hasNext) open else e.heldBy.keysIterator).foreach(j => if (loser == null || !LedgerOrder.outranks(j, loser, less = 1)) loser = j)
     unhold(e, loser, "overridden", nowMs)
     loser.demand.overridden += 1
+    loser.changed()
     counters.holdsOverridden += 1
   }
 
@@ -171,7 +196,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   } else {
     var surplus = j.running + j.held - j.demand.slots
     if (surplus > 0 && j.held > 0) {
-      val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toList.reverseIterator
+      val latestFirst = executors.valuesIterator.filter(e => e.held > 0 && e.heldBy.contains(j)).toList.reverseIterator
       latestFirst.foreach { e =>
         while (surplus > 0 && e.heldBy.contains(j)) { giveBack(e, j, "trimmed", nowMs); surplus -= 1 }
       }
@@ -206,18 +231,24 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
 
   def offerToPreReservers(executor: String, nowMs: Long): Unit = executors.get(executor).foreach { e =>
     var best: LedgerJob = null
-    jobs.valuesIterator.foreach { j =>
-      if ((best == null || LedgerOrder.outranks(j, best)) && wantedOn(j, e, nowMs) > 0) best = j
+    mayHold.valuesIterator.foreach { j =>
+      if (nowMs >= j.contentUntilMs && (best == null || LedgerOrder.outranks(j, best)) && wantedOn(j, e, nowMs) > 0) best = j
     }
     if (best != null) takeIdle(best, e, nowMs)
   }
 
   /** Slots that the job would take of this executor. */
-  private def wantedOn(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Int =
-    if (!j.mayHold || j.deadlineMs <= nowMs || !mayHold(j.key)) 0
+  private def wantedOn(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Int = {
+    looks += 1
+    if (!j.mayHold || j.deadlineMs <= nowMs || !queueLets(j.key)) 0
     else if (LedgerFit.shaped(j)) LedgerFit.wantedOn(j, e, executors.values, nowMs)
-    else if (runsOn(j, e)) LedgerDemand.wanted(j, nowMs)
-    else 0
+    else if (runsOn(j, e)) {
+      val wanted = LedgerDemand.wanted(j, nowMs)
+      // Of executors of another profile it wants nothing either.
+      if (wanted <= 0) j.contentUntilMs = LedgerDemand.standsUntilMs(j, nowMs)
+      wanted
+    } else 0
+  }
 
   /** Whether the active stages' slots and those of the executor are of one profile. */
   private def runsOn(j: LedgerJob, e: LedgerExecutor): Boolean =
@@ -226,8 +257,9 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   /** A job that crosses the threshold of pre-reservation holds idle slots at once. */
   def preReserveIdle(j: LedgerJob, nowMs: Long): Unit = if (LedgerFit.shaped(j)) preReserveFitting(j, nowMs) else {
     var want = if (j.stages.isEmpty) 0 else LedgerDemand.wanted(j, nowMs)
+    // Nearly all executors are busy: this is asked first, of as many as there are.
     if (want > 0) executors.valuesIterator.foreach { e =>
-      while (want > 0 && runsOn(j, e) && takeIdle(j, e, nowMs)) want -= 1
+      while (want > 0 && e.free > e.held && runsOn(j, e) && takeIdle(j, e, nowMs)) want -= 1
     }
   }
 
@@ -253,6 +285,43 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
     taken
   }
 
+  // ---- time --------------------------------------------------------------------------------------------------
+
+  // When the next hold expires or a task is old enough for a copy, as of `askedMs`.
+  private var nextMs = Long.MinValue
+  private var askedMs = Long.MaxValue
+  private var asOf = -1L
+  // Whether a copy was due then.
+  private var anyDue = true
+
+  /**
+   * When the next hold expires or a running task of a job with held slots is old enough for a copy. No answer changes before that
+   * unless such a job changes.
+   */
+  def nextOfHolding(nowMs: Long): Long = {
+    if (asOf != changes.count || nowMs >= nextMs || nowMs < askedMs) {
+      asOf = changes.count
+      askedMs = nowMs
+      nextMs = Long.MaxValue
+      anyDue = false
+      holding.foreach { j =>
+        looks += 1
+        nextMs = math.min(nextMs, j.deadlineMs)
+        j.stages.valuesIterator.foreach { p =>
+          if (j.rule.copies && p.restartable && p.paceKnown) p.nextOldEnoughMs(nowMs).foreach(at => nextMs = math.min(nextMs, at))
+          anyDue ||= p.stragglers(nowMs).nonEmpty
+        }
+      }
+    }
+    nextMs
+  }
+
+  /** Whether a copy of a task of any job with held slots is due. */
+  def anyCopiesDue(nowMs: Long): Boolean = {
+    nextOfHolding(nowMs)
+    anyDue
+  }
+
   // ---- checks ------------------------------------------------------------------------------------------------
 
   /** Violated invariants, in sentences; empty if there are none. */
@@ -267,6 +336,8 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
     }
     val onExecutors = executors.valuesIterator.map(_.held).sum
     if (onExecutors != held) found += s"$held slots held in all but $onExecutors on executors"
+    if (holding.toSet != jobs.valuesIterator.filter(_.held > 0).toSet) found += "the index of jobs with held slots is wrong"
+    if (mayHold.values.toList != jobs.valuesIterator.filter(_.mayHold).toList) found += "the index of jobs that may hold slots is wrong"
     jobs.valuesIterator.foreach { j =>
       val sum = executors.valuesIterator.map(_.heldBy.getOrElse(j, 0)).sum
       if (sum != j.held) found += s"job ${j.key}: holds ${j.held} but executors say $sum"

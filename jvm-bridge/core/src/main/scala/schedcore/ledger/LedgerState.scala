@@ -59,23 +59,48 @@ private[schedcore] final class HeldTime {
   def until(held: Int, nowMs: Long): Long = slotMs + held * (nowMs - sinceMs)
 }
 
-/** One job's rule, its active stages and its slots. */
+/** Counts the changes of jobs that hold slots: what follows from all of them together stands until the next one. */
+private[schedcore] final class HolderChanges {
+  var count = 0L
+}
+
+/**
+ * One job's rule, its active stages and its slots.
+ *
+ * @param number rises in the order in which jobs start
+ */
 private[schedcore] final class LedgerJob(
-    val key: String, val marked: Boolean, var rule: Rule, arrival: Int, limits: IdleLimits, all: Barriers) {
-  val order = new JobOrder(arrival)
+    val key: String, val marked: Boolean, var rule: Rule, val number: Int, limits: IdleLimits, all: Barriers,
+    changes: HolderChanges) {
+  val order = new JobOrder(number)
   var ended = false
   val stages = mutable.LinkedHashMap.empty[String, LedgerStage]
   var held = 0
   var running = 0 // slots of distinct tasks: a copy beside its original is not counted
   var busy = 0 // slots of all its attempts
   var pool: Option[PoolUse] = None
-  var deadlineMs = 0L
+  private var holdsUntilMs = 0L
+  /** Until then it wants no slot that others release, unless something of it changes. */
+  var contentUntilMs: Long = Long.MinValue
   val demand = new JobDemand
   val pause = new JobPause(limits)
   val heldTime = new HeldTime
   val barriers = new Barriers.OfJob(all)
 
   def mayHold: Boolean = !ended && rule.isolation > 0.0
+
+  /** When its holds expire. */
+  def deadlineMs: Long = holdsUntilMs
+  def deadlineMs_=(ms: Long): Unit = {
+    holdsUntilMs = ms
+    changed()
+  }
+
+  /** To be called after a change of its rule, stages, demand, attempts or held slots: answers that were kept are void. */
+  def changed(): Unit = {
+    contentUntilMs = Long.MinValue
+    if (held > 0) changes.count += 1
+  }
 
   /** All holds of a job share one deadline: the latest of those that its stages have of their own. */
   def refreshDeadline(nowMs: Long): Unit = if (stages.nonEmpty) {
@@ -142,8 +167,8 @@ private[schedcore] final class StageAttempts {
   val uncopied = new LaunchTimes
 
   def count: Int = running.size
-  def iterator: Iterator[LedgerAttempt] = running.valuesIterator
-  def originals: Iterator[LedgerAttempt] = iterator.filter(!_.copy)
+  def foreach(use: LedgerAttempt => Unit): Unit = running.valuesIterator.foreach(use)
+  def originals: Iterator[LedgerAttempt] = running.valuesIterator.filter(!_.copy)
 
   def add(a: LedgerAttempt): Unit = {
     running(a.task) = a
@@ -306,8 +331,17 @@ private[schedcore] final class LedgerStage(
     val scale = if (k > 0) Some(times.shortestMs) else rule.scaleMs
     scale.fold(Double.PositiveInfinity) { t =>
       var sumLogRatios = if (k > 0) times.sumLogMs - k * math.log(t) else 0.0
-      attempts.originals.foreach { a =>
-        if (!done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
+      // In the order of their launch, and many were launched at one time.
+      var launchMs = Long.MinValue
+      var logRatio = 0.0
+      attempts.foreach { a =>
+        if (!a.copy && !done(a.index)) {
+          if (a.launchMs != launchMs) {
+            launchMs = a.launchMs
+            logRatio = math.log(math.max((nowMs - launchMs).toDouble, t) / t)
+          }
+          sumLogRatios += logRatio
+        }
       }
       Pareto.deadline(rule.isolation, t, Pareto.shape(k, sumLogRatios, rule.shape, rule.shapeWeight), tasks)
     }

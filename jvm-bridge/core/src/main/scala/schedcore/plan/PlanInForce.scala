@@ -11,17 +11,22 @@ package plan
 class PlanInForce(patienceMs: Long) {
   private var current: Option[Plan] = None
   private val queues = new QueueTurns
+  private var puts = 0L
   /** Who may start what under the plan in force. */
   val starts = new StartGate(patienceMs)
 
   /** From now on this plan is in force; None: none is. */
   def put(plan: Option[Plan]): Unit = {
     current = plan
+    puts += 1
     starts.put(plan)
     queues.put(plan.fold(PlanInForce.NoQueues)(_.queueWeights))
   }
 
   protected def inForce: Option[Plan] = current
+
+  /** Rises with every plan that comes into force, and when none is any more. */
+  def changes: Long = puts
 
   /** Jobs whose running tasks the plan in force takes away. */
   def evicted: Iterable[String] = current.fold(Iterable.empty[String])(_.jobs.collect { case (job, p) if p.evict => job })

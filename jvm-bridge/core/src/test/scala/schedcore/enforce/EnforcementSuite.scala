@@ -2,8 +2,8 @@ package schedcore
 package enforce
 
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.ledger.{Ledger, LedgerListener}
-import schedcore.plan.{JobPlan, Plan, PlanInForce}
+import schedcore.ledger.{CopyAge, Ledger, LedgerListener, Rule}
+import schedcore.plan.{JobPlan, Plan, PlanInForce, QueueTurn}
 
 /** What the generated sequences seldom reach, each by itself. */
 final class EnforcementSuite extends AnyFunSuite {
@@ -35,6 +35,40 @@ final class EnforcementSuite extends AnyFunSuite {
     val plans = new PlanInForce(400)
     plans.put(Some(plan(others: _*)))
     (ledger, new Enforcement(ledger, plans))
+  }
+
+  test("a rank is made again only after a rule or the plan changed") {
+    val ledger = new Ledger(Silent)
+    val plans = new PlanInForce(400)
+    val round = new Enforcement(ledger, plans)
+    var asked = 0
+    val set = new WaitingSet {
+      val job = "begun"
+      def jobPriority: Int = { asked += 1; ledger.ruleOf(job).fold(0)(_.priority) }
+      val jobArrival, executorProfile = 0
+      val numTasks, slotsPerTask, waitingTasks = 1
+      val waitsAsGang, pilotsFirst = false
+      def idlePilots: IndexedSeq[Int] = IndexedSeq.empty
+    }
+    def rank() = {
+      round.begin(Iterator.empty, 0)
+      (1 to 10).map(_ => round.rank(set)).distinct match { case Seq(one) => one }
+    }
+    val rule = Rule(0, 0.0, 0.5, 1.6, 5.0, None, 60000, 1000, copies = false, CopyAge(0, 1.5), wholeJob = false)
+    assert(rank() === OfferRank(0, QueueTurn.NoQueue, 0, 0))
+    rank()
+    assert(asked === 1)
+    ledger.jobStarted("begun", marked = true, rule.copy(priority = 3))
+    assert(rank().priority === -3)
+    ledger.ruleChanged("begun", rule.copy(priority = 7), 1)
+    assert(rank().priority === -7)
+    plans.put(Some(plan("other").copy(jobs = Map("begun" -> JobPlan(5, 0, reservation = None)))))
+    assert(rank().place === 5)
+    ledger.jobEnded("begun", 2)
+    assert(rank().priority === 0)
+    plans.put(None)
+    assert(rank().place === 0)
+    assert(asked === 6)
   }
 
   test("a slot that becomes spare after somebody was refused it is offered again") {

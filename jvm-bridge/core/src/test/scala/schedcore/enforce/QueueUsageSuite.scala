@@ -24,44 +24,44 @@ final class QueueUsageSuite extends AnyFunSuite {
   }
 
   private def play(sequence: JsonNode): Unit = {
-    val books = new QueueUsage(QueueTree.parse(sequence.required("tree").toString).get)
+    val usage = new QueueUsage(QueueTree.parse(sequence.required("tree").toString).get)
     sequence.required("steps").elements().asScala.zipWithIndex.foreach { case (step, i) =>
       val expected = Option(step.get("expect")).filterNot(_.isNull).fold("()")(_.toString)
-      assert(answer(books, step) === expected, s"sequence ${sequence.path("seed")}, step ${i + 1}: $step")
-      assert(books.violations() === Nil)
+      assert(answer(usage, step) === expected, s"sequence ${sequence.path("seed")}, step ${i + 1}: $step")
+      assert(usage.violations() === Nil)
     }
   }
 
-  private def answer(books: QueueUsage, step: JsonNode): String = {
+  private def answer(usage: QueueUsage, step: JsonNode): String = {
     def text(key: String) = step.required(key).asText
     def int(key: String) = step.required(key).asInt
     def job = text("job")
     text("op") match {
       case "capacity" =>
-        books.capacity(int("slots"))
-        list(books.uses.map(use => books.ceiling(use.spec.path).toString))
-      case "entered" => books.entered(job, text("queue"), int("priority"), int("arrival"), step.required("now_ms").asLong).toString
-      case "ranked" => books.ranked(job, int("priority")).toString
-      case "left" => list(books.left(job).map(quoted))
+        usage.capacity(int("slots"))
+        list(usage.uses.map(use => usage.ceiling(use.spec.path).toString))
+      case "entered" => usage.entered(job, text("queue"), int("priority"), int("arrival"), step.required("now_ms").asLong).toString
+      case "ranked" => usage.ranked(job, int("priority")).toString
+      case "left" => list(usage.left(job).map(quoted))
       case "overdue" =>
-        val due = books.nextDueMs.fold("null")(_.toString)
-        list(Seq(due, list(books.overdue(step.required("now_ms").asLong).map(quoted))))
-      case "launched" => books.launched(job, int("slots"), int("own")).toString
-      case "stopped" => books.stopped(job, int("slots")).toString
-      case "held" => books.held(job).toString
-      case "unheld" => books.unheld(job).toString
-      case "may_hold" => books.mayHold(job).toString
+        val due = usage.nextDueMs.fold("null")(_.toString)
+        list(Seq(due, list(usage.overdue(step.required("now_ms").asLong).map(quoted))))
+      case "launched" => usage.launched(job, int("slots"), int("own")).toString
+      case "stopped" => usage.stopped(job, int("slots")).toString
+      case "held" => usage.held(job).toString
+      case "unheld" => usage.unheld(job).toString
+      case "may_hold" => usage.mayHold(job).toString
       case "room" =>
         val safe = step.required("safe").elements().asScala.map(_.asText).toSet
         list(Seq(
-          books.room(job, safe).toString,
-          books.atCeiling(job, int("slots"), safe).fold("null")(quoted),
-          list(books.givesUp(job, int("slots"), safe).map(quoted)),
-          books.claim(job, int("slots"), mutable.HashMap.empty, safe).toString,
-          books.admitted(job).toString,
-          books.position(job).toString))
-      case "place" => quoted(books.tree.place(text("user"), text("name"), text("class")))
-      case "uses" => list(books.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
+          usage.room(job, safe).toString,
+          usage.atCeiling(job, int("slots"), safe).fold("null")(quoted),
+          list(usage.givesUp(job, int("slots"), safe).map(quoted)),
+          usage.claim(job, int("slots"), mutable.HashMap.empty, safe).toString,
+          usage.admitted(job).toString,
+          usage.position(job).toString))
+      case "place" => quoted(usage.tree.place(text("user"), text("name"), text("class")))
+      case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }
   }
 

@@ -107,16 +107,19 @@ final class EventQueueSuite extends AnyFunSuite {
   }
 
   test("the whole state that the last planner asked for is not the next one's") {
-    val restarted = new AtomicLong
+    val restarted, told = new AtomicLong
     var queue: EventQueue = null
     queue = new EventQueue(2, () => 0L, body => {
       if (restarted.getAndIncrement() == 0) queue.restart() // while the first one's state is put together
       body(Nil)
-    })
+    }, stateSent = () => told.incrementAndGet())
     queue.poll(100, 0) // the first planner needs no state, until its queue overflows
     (1 to 3).foreach(n => queue.offer(event(n)))
     assert(!queue.poll(100, 0).reset)
+    // The refused poll has told nobody of the state: what was held since the new planner's state is still to be reported.
+    assert(restarted.get === 2 && told.get === 1)
     assert(queue.poll(100, 0).reset)
+    assert(told.get === 1)
   }
 
   test("a new planner starts from the whole state") {

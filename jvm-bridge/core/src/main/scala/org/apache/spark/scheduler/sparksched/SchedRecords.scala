@@ -15,10 +15,10 @@ import schedcore.ledger.{Ledger, LedgerListener, RecordedLedger}
 private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, context: SparkContext) {
   private def settings = scheduler.settings
 
-  val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => scheduler.nowMs, body => scheduler.synchronized {
-    heldSlotEvents.forget()
-    body(registry.state(scheduler.nowMs))
-  }, teaches = settings.planner.enabled)
+  val events: EventQueue = new EventQueue(
+    settings.eventQueueCapacity, () => scheduler.nowMs,
+    body => scheduler.synchronized(body(registry.state(scheduler.nowMs))), teaches = settings.planner.enabled,
+    stateSent = () => heldSlotEvents.forget())
   val heldSlotEvents: HeldSlotEvents = new HeldSlotEvents(events)
   /** The tenants' queues. */
   val queues: Option[QueueUsage] = settings.queues.map(new QueueUsage(_))

@@ -15,6 +15,7 @@ import org.apache.spark.util.Utils
 import schedcore.SteadyClock
 import schedcore.ledger.{HeldIdle, PoolShare, ShadowCounters}
 import schedcore.marks.{JobMark, MarkSources}
+import schedcore.plan.{Plan, Refusal}
 import schedcore.settings.{Modes, Settings}
 
 /**
@@ -36,13 +37,13 @@ private[spark] final class SchedTaskScheduler(
     context.conf.getOption("spark.testing.schedThrowAt"), () => putAside())
 
   // TaskSchedulerImpl asks for the pool only after construction.
-  override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
+  override val rootPool: RankedPool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
 
   private[sparksched] val records = new SchedRecords(this, context)
   import records.{events, heldSlotEvents, ledger, plans, questions, registry, tally, waitingQueries}
 
   private val round = new OfferRound(
-    this, records, () => rootPool.getSortedTaskSetQueue,
+    this, records, () => rootPool.getSortedTaskSetQueue, () => rootPool.unsorted,
     Option.when(context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false))(
       new IdleSlotCheck(plans, settings.planner.patienceMs)))
   val slots = new SlotCounts(context)
@@ -431,10 +432,15 @@ private[spark] final class SchedTaskScheduler(
     synchronized(plans.plannerStarted())
   }
 
-  def planOffered(json: String): String = failOpen("plan", "rejected: failed_open: Spark's own scheduling is in force")(synchronized {
+  def planOffered(json: String): String = failOpen("plan", "rejected: failed_open: Spark's own scheduling is in force") {
+    val plan = Plan.parse(json) // It takes most of the time, and needs no lock.
+    synchronized(taken(plan))
+  }
+
+  private def taken(plan: Either[Refusal, Plan]): String = {
     // The new plan may allow what a hold or the previous plan refused.
     val refusing = ledger.heldSlots > 0 || plans.starts.active
-    val answer = plans.offer(json, events.currentVersion, nowMs)
+    val answer = plans.offer(plan, events.currentVersion, nowMs)
     if (answer.isRight) {
       registry.applyPlan(plans, nowMs)
       if (steering.mode != Modes.Off) plans.evicted.foreach(evictions.evict)
@@ -443,7 +449,7 @@ private[spark] final class SchedTaskScheduler(
       rearm()
     }
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
-  })
+  }
 
   /** The task set of an attempt that has not ended. */
   private def managerOf(tid: Long): Option[SchedTaskSetManager] = ours(taskIdToTaskSetManager.get(tid))

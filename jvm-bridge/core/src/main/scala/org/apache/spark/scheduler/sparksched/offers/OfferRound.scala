@@ -18,11 +18,12 @@ import scala.collection.mutable
  * level of speed: Spark gives each offered executor one task in turn. Used under the scheduler's lock only.
  *
  * @param queue the task sets in the order in which they are offered slots
+ * @param sets the same in no order
  * @param idleSlots checks what a round left over, in tests; with it the ledger is checked, too
  */
 private[sparksched] final class OfferRound(
     scheduler: SchedTaskScheduler, records: SchedRecords, queue: () => Iterable[TaskSetManager],
-    idleSlots: Option[IdleSlotCheck]) {
+    sets: () => Iterator[TaskSetManager], idleSlots: Option[IdleSlotCheck]) {
   import OfferRound._
   import records.{ledger, plans, registry}
 
@@ -30,8 +31,10 @@ private[sparksched] final class OfferRound(
   private var nowMs = 0L
   private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
-  // Task sets that were refused held slots in this round, with the executor.
-  private val refused = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
+  // Task sets that were refused held slots in this round, with the executor: some of them more than once. There may be many.
+  private val refused = mutable.ArrayBuffer.empty[SchedTaskSetManager]
+  private val refusedOn = mutable.ArrayBuffer.empty[String]
+  private var yieldsBefore = Option.empty[Long]
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
@@ -80,6 +83,8 @@ private[sparksched] final class OfferRound(
     enforcement.begin(registry.runningByJob, nowMs)
     ceilings = false
     refused.clear()
+    refusedOn.clear()
+    yieldsBefore = ledger.yields
     refusedByPlan.clear()
   }
 
@@ -92,7 +97,7 @@ private[sparksched] final class OfferRound(
         (offers.sizeIs > 1 && plans.differ(offers.map(_.executorId)) && ours.exists(enforcement.choosesFast))
     }
     val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
-    if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
+    if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else onlySpare(place))
     else first
   }
 
@@ -206,7 +211,10 @@ private[sparksched] final class OfferRound(
   /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = {
     val verdict = enforcement.decide(manager, executor, pending)
-    if (verdict eq Verdict.Held) refused += manager -> executor
+    if (verdict eq Verdict.Held) {
+      refused += manager
+      refusedOn += executor
+    }
     ceilings ||= verdict eq Verdict.AtCeiling
     if (idleSlots.isDefined) {
       val byQueue = (verdict eq Verdict.AtCeiling) || (verdict eq Verdict.NotAdmitted)
@@ -224,10 +232,7 @@ private[sparksched] final class OfferRound(
    * @param launched whether this round started a task
    */
   def offersAgain(launched: Boolean): Boolean = {
-    val wanted = refused.exists { case (m, executor) =>
-      m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && enforcement.planned(m).may &&
-        ledger.freeOn(executor) > 0
-    } || (enforcement.spareWanted && {
+    val wanted = someMayTakeNow || (enforcement.spareWanted && enforcement.lacksSpare && ledger.anyIdle && {
       val idle = registry.idleExecutors
       enforcement.sparesAgain(
         idle.iterator.map { case (e, slots) => e.profile -> slots }, mayUse(idle.map { case (e, _) => e.executor -> e.host }))
@@ -235,6 +240,17 @@ private[sparksched] final class OfferRound(
     val again = wanted && (launched || !askedInVain)
     askedInVain = again && !launched
     again
+  }
+
+  /** Whether a task set may take a slot now that is free and was refused to it. */
+  private def someMayTakeNow: Boolean = {
+    // Mostly nothing happened that could have changed an answer, except for gangs, of which some tasks had been promised slots.
+    val unchanged = yieldsBefore.isDefined && ledger.yields == yieldsBefore
+    refused.indices.exists { i =>
+      val (m, executor) = (refused(i), refusedOn(i))
+      (!unchanged || m.isBarrier) && m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) &&
+        enforcement.planned(m).may && ledger.freeOn(executor) > 0
+    }
   }
 
   /** Breaks a cycle of jobs that wait for each other's held slots: the youngest one releases its own. Returns whether one did. */
@@ -255,15 +271,28 @@ private[sparksched] final class OfferRound(
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
-      val open = left.filter(o => ledger.isOpen(o.executorId))
-        .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
-      enforcement.beginSpare(
-        open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
-        mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toList))
-      left
+      // Without any slot nothing can start.
+      if (left.forall(_.cores <= 0)) IndexedSeq.empty[WorkerOffer]
+      else {
+        val open = left.filter(o => ledger.isOpen(o.executorId))
+          .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
+        enforcement.beginSpare(
+          open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
+          mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toList))
+        left
+      }
     }
     if (left.isEmpty) Nil
     else try place(left) finally enforcement.endSpare()
+  }
+
+  /** To task sets that could not take these slots before; to all, if a hold went since the round began. */
+  private def onlySpare(place: Place)(left: IndexedSeq[WorkerOffer]): Placed = {
+    if (gangs.isEmpty && yieldsBefore.isDefined && ledger.yields == yieldsBefore) offered = Some {
+      case ours: SchedTaskSetManager => enforcement.takesSpare(ours)
+      case _ => true
+    }
+    try place(left, false) finally offered = None
   }
 
   /**
@@ -283,7 +312,7 @@ private[sparksched] final class OfferRound(
 
   /** Slots of the executors, and which waiting tasks may take them, by the resource profile of both. */
   def demands(atMs: Long): Map[Int, SlotDemand] =
-    queue().iterator.collect { case m: SchedTaskSetManager => m }.toList.groupBy(_.place.executorProfile)
+    ours.groupBy(_.place.executorProfile)
       .map { case (profile, sets) => profile -> demand(profile, sets, atMs) }
 
   /**
@@ -293,7 +322,7 @@ private[sparksched] final class OfferRound(
   def cappedDemands(atMs: Long): Map[Int, SlotDemand] =
     demands(atMs) -- scheduler.unschedulableTaskSetToExpiryTime.keysIterator.collect { case m: SchedTaskSetManager => m.executorProfile }
 
-  private def demand(profile: Int, sets: Seq[SchedTaskSetManager], atMs: Long): SlotDemand = {
+  private def demand(profile: Int, sets: Iterable[SchedTaskSetManager], atMs: Long): SlotDemand = {
     val executors = registry.executorsWith(profile).toList
     val (deferred, startable) = sets.partition { m =>
       plans.starts.active && (plans.starts.of(m.job, atMs) match {
@@ -323,7 +352,7 @@ private[sparksched] final class OfferRound(
   /** The task set of an active stage. */
   def managerOf(stage: String): Option[SchedTaskSetManager] = ours.find(_.stage == stage)
 
-  private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
+  private def ours: Iterable[SchedTaskSetManager] = sets().collect { case m: SchedTaskSetManager => m }.toList
 
   /** Contradictions in the ledger, and which slots a checked round kept from somebody for no reason, in sentences. */
   def violations(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] =

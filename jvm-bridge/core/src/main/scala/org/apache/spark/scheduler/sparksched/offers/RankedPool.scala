@@ -4,8 +4,10 @@ package offers
 import org.apache.spark.scheduler.{Pool, Schedulable, SchedulingMode, TaskSetManager}
 import org.apache.spark.scheduler.SchedulingMode.SchedulingMode
 import schedcore.enforce.OfferRank
+import schedcore.plan.QueueTurn
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
 
 /**
  * Spark's own FIFO or FAIR order, stably sorted by rank: equal task sets keep the order that Spark gave them.
@@ -32,13 +34,57 @@ private[sparksched] final class RankedPool(
     }
   }
 
+  /** The task sets that it would give, in no order: sorting them is a large part of a round. */
+  def unsorted: Iterator[TaskSetManager] = {
+    val all = RankedPool.leaves(this)
+    if (!enforcing()) all else only().fold(all)(all.filter(_))
+  }
+
   private def ranked(stock: ArrayBuffer[TaskSetManager]): ArrayBuffer[TaskSetManager] = {
     val pools = mutable.HashMap.empty[Schedulable, Int]
     stock.foreach(m => pools.getOrElseUpdate(m.parent, pools.size))
-    val ranks = stock.map { m =>
+    val places = new Array[RankedPool.Place](stock.size)
+    var i = 0
+    stock.foreach { m =>
       val r = rank(m)
-      m -> (r.priority, pools(m.parent), r.turn, r.place, if (m.parent.schedulingMode == SchedulingMode.FAIR) 0 else r.arrival)
+      places(i) = new RankedPool.Place(m, r, pools(m.parent), if (m.parent.schedulingMode == SchedulingMode.FAIR) 0 else r.arrival)
+      i += 1
     }
-    ranks.sortBy(_._2).map(_._1)
+    // Stable, and fast where Spark's order is nearly that of ranks, as it mostly is.
+    java.util.Arrays.sort(places, RankedPool.Order)
+    val sorted = new ArrayBuffer[TaskSetManager](places.length)
+    places.foreach(sorted += _.set)
+    sorted
+  }
+}
+
+private object RankedPool {
+  final class Place(val set: TaskSetManager, val rank: OfferRank, val pool: Int, val arrival: Int)
+
+  /** By priority, pool, turn of the queue, place in it, and arrival. */
+  object Order extends java.util.Comparator[Place] {
+    override def compare(a: Place, b: Place): Int = {
+      val (x, y) = (a.rank, b.rank)
+      if (x.priority != y.priority) Integer.compare(x.priority, y.priority)
+      else if (a.pool != b.pool) Integer.compare(a.pool, b.pool)
+      else {
+        val turn = if (x.turn eq y.turn) 0 else compareTurns(x.turn, y.turn)
+        if (turn != 0) turn
+        else if (x.place != y.place) Integer.compare(x.place, y.place)
+        else Integer.compare(a.arrival, b.arrival)
+      }
+    }
+  }
+
+  /** As [[QueueTurn.ordering]], without a tuple for each comparison. */
+  private def compareTurns(a: QueueTurn, b: QueueTurn): Int =
+    if (a.load != b.load) java.lang.Double.compare(a.load, b.load)
+    else if (a.dueMs != b.dueMs) java.lang.Long.compare(a.dueMs, b.dueMs)
+    else Integer.compare(a.queue, b.queue)
+
+  private def leaves(of: Schedulable): Iterator[TaskSetManager] = of match {
+    case set: TaskSetManager => Iterator(set)
+    case pool: Pool => pool.schedulableQueue.iterator.asScala.flatMap(leaves).filter(_.isSchedulable)
+    case _ => Iterator.empty
   }
 }

@@ -21,8 +21,9 @@ private[sparksched] final class ReceivedPlans(patienceMs: Long) extends PlanInFo
   /** A new planner counts its plans from one again; the last one's plan stays in force until it expires. */
   def plannerStarted(): Unit = newest = 0L
 
-  def offer(json: String, currentVersion: Long, nowMs: Long): Either[Refusal, Plan] = {
-    val answer = Plan.parse(json).flatMap { plan =>
+  /** @param read what [[schedcore.plan.Plan.parse]] made of the planner's text, which takes longer than all that follows */
+  def offer(read: Either[Refusal, Plan], currentVersion: Long, nowMs: Long): Either[Refusal, Plan] = {
+    val answer = read.flatMap { plan =>
       if (plan.snapshot > currentVersion)
         Left(Refusal("stale_snapshot", s"snapshot ${plan.snapshot} is ahead of $currentVersion"))
       else if (plan.number <= newest) Left(Refusal("stale_snapshot", s"plan ${plan.number} came after plan $newest"))

@@ -3,6 +3,7 @@ package planner
 
 import org.scalatest.EitherValues
 import org.scalatest.funsuite.AnyFunSuite
+import schedcore.plan.Plan
 
 final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
 
@@ -14,7 +15,7 @@ final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
 
   test("a valid plan is in force until its time is over") {
     val book = new ReceivedPlans(patienceMs = 400)
-    assert(book.offer(plan(1), currentVersion = 5, nowMs = 500).isRight)
+    assert(book.offer(Plan.parse(plan(1)), currentVersion = 5, nowMs = 500).isRight)
     assert(book.forJob("a").map(_.priority) === Some(3))
     assert(book.forJob("unknown") === None)
     assert(!book.expire(999))
@@ -27,21 +28,21 @@ final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
   test("ranks order jobs only where the plan says so, and jobs it does not know come last") {
     val book = new ReceivedPlans(patienceMs = 400)
     assert(book.rank("a") === 0)
-    book.offer(plan(1), 5, 0)
+    book.offer(Plan.parse(plan(1)), 5, 0)
     assert(book.rank("a") === book.rank("b"))
-    book.offer(plan(2, ordered = true), 5, 0)
+    book.offer(Plan.parse(plan(2, ordered = true)), 5, 0)
     assert(book.rank("b") < book.rank("a"))
     assert(book.rank("a") < book.rank("unknown"))
   }
 
   test("plans from the future, from the past and out of date are refused by code and change nothing") {
     val book = new ReceivedPlans(patienceMs = 400)
-    assert(book.offer(plan(2), 5, 0).isRight)
-    assert(book.offer(plan(3, snapshot = 6), 5, 0).left.value.code === "stale_snapshot")
-    assert(book.offer(plan(2), 5, 0).left.value.code === "stale_snapshot")
-    assert(book.offer(plan(1), 5, 0).left.value.code === "stale_snapshot")
-    assert(book.offer(plan(4), 5, 1000).left.value.code === "expired")
-    assert(book.offer("nonsense", 5, 0).left.value.code === "bad_json")
+    assert(book.offer(Plan.parse(plan(2)), 5, 0).isRight)
+    assert(book.offer(Plan.parse(plan(3, snapshot = 6)), 5, 0).left.value.code === "stale_snapshot")
+    assert(book.offer(Plan.parse(plan(2)), 5, 0).left.value.code === "stale_snapshot")
+    assert(book.offer(Plan.parse(plan(1)), 5, 0).left.value.code === "stale_snapshot")
+    assert(book.offer(Plan.parse(plan(4)), 5, 1000).left.value.code === "expired")
+    assert(book.offer(Plan.parse("nonsense"), 5, 0).left.value.code === "bad_json")
     assert(book.forJob("a").isDefined)
     assert(book.counters === Map(
       "plans_accepted" -> 1L, "plans_rejected" -> 5L, "plan_fallbacks" -> 0L, "plans_rejected_stale_snapshot" -> 3L,
@@ -50,16 +51,16 @@ final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
 
   test("a new planner may count from one again while the last one's plan stands") {
     val book = new ReceivedPlans(patienceMs = 400)
-    book.offer(plan(9), 5, 0)
+    book.offer(Plan.parse(plan(9)), 5, 0)
     book.plannerStarted()
     assert(book.forJob("a").isDefined)
-    assert(book.offer(plan(1), 5, 0).isRight)
+    assert(book.offer(Plan.parse(plan(1)), 5, 0).isRight)
   }
 
   test("queues of the example are loaded by running tasks over weight; jobs without one are in none") {
     val book = new ReceivedPlans(patienceMs = 400)
     assert(book.queueTurns(Iterator("mark-9c1d" -> 3)).isEmpty)
-    assert(book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L).isRight)
+    assert(book.offer(Plan.parse(schedcore.Protocol.text("examples/plan.pilots.json")), 21, 1789000004000L).isRight)
     assert(book.queue("mark-9c1d") === Some(0) && book.queue("spark-4") === Some(1) && book.queue("unknown") === None)
     def turns = book.queueTurns(Iterator("mark-9c1d" -> 3, "spark-4" -> 2, "unknown" -> 5))
     assert(turns.map(_.load) === Seq(3.0, 20.0, 0.0))
@@ -67,14 +68,14 @@ final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
     book.attemptEnded("unknown", 100, 1000)
     assert(turns.map(_.dueMs) === Seq(0, 1900, 0))
     val next = schedcore.Protocol.text("examples/plan.pilots.json").replace("\"plan\": 7", "\"plan\": 8")
-    assert(book.offer(next, 21, 1789000004000L).isRight)
+    assert(book.offer(Plan.parse(next), 21, 1789000004000L).isRight)
     assert(turns.map(_.dueMs) === Seq(0, 1900, 0), "the next plan's queues are the same")
   }
 
   test("a plan names its pilots by stage, and the same object as long as it is in force") {
     val book = new ReceivedPlans(patienceMs = 400)
     assert(book.pilots("spark-4", 0) === Nil)
-    book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L)
+    book.offer(Plan.parse(schedcore.Protocol.text("examples/plan.pilots.json")), 21, 1789000004000L)
     assert(book.pilots("spark-4", 0) === Seq(3, 17))
     assert(book.pilots("spark-4", 0) eq book.pilots("spark-4", 0))
     assert(book.pilots("spark-4", 1) === Nil && book.pilots("mark-9c1d", 0) === Nil)
