@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from spark_sched.config.queues import QueueTree
 from spark_sched_lab.enforce.enforcement import Verdict, WaitingSet
 from spark_sched_lab.enforce.queue_usage import UNLIMITED, IsSafe, QueueUsage
 from spark_sched_lab.engine.agenda import Instant
 from spark_sched_lab.engine.records import JobRun
-from spark_sched_lab.engine.reservations import Reservations
 from spark_sched_lab.engine.workload import JobSpec
+
+
+class HeldSlots(Protocol):
+    """What the queues need of the held slots (`spark_sched_lab.engine.reservations.Reservations`)."""
+
+    tenants: TenantQueues | None
+
+    def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool: ...
+
+    def give_up(self, job: str, now_ms: int) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +35,7 @@ class TenantQueues:
 
     tree: QueueTree
     instant: Instant
-    reservations: Reservations
+    reservations: HeldSlots
     jobs: dict[str, JobRun]
     usage: QueueUsage = field(init=False)
 

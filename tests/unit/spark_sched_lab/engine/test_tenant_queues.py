@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,45 @@ def test_held_slots_count_as_the_queues_own(tmp_path: Path, policy: str, other_m
     result = run(tmp_path, CEILING, [chain, job("other", 12, user="bob")], policy)
     assert ends(result) == {"chain": 5000, "other": other_ms}
     assert [row["peak_slots"] for row in result.queues if row["queue"] == "team"] == [2]
+
+
+DAY = """
+default = "rest"
+[queues.rest]
+ceiling = 3
+max_running_jobs = 6
+[queues.teams]
+ceiling = "80 %"
+[queues.teams.a]
+ceiling = "30 %"
+[queues.teams.b]
+[[rules]]
+queue = "teams.a"
+user = "a-*"
+[[rules]]
+queue = "teams.b"
+user = "b-*"
+"""
+
+
+@pytest.mark.parametrize("policy", ["fair", "reservation"])
+def test_a_day_of_200_users_keeps_every_ceiling_to_the_slot(tmp_path: Path, policy: str) -> None:
+    rng = random.Random(46)
+    jobs = []
+    for number, at_ms in enumerate(sorted(rng.randrange(86_400_000) for _ in range(220))):
+        stages = [StageSpec([rng.randrange(60_000, 900_000) for _ in range(rng.randrange(1, 9))])]
+        if rng.random() < 0.5:
+            stages.append(StageSpec([rng.randrange(60_000, 400_000) for _ in range(4)], parents=(0,)))
+        user = f"{'abc'[number % 3]}-{number % 200}"
+        jobs.append(
+            JobSpec(
+                f"job-{number}", at_ms, tuple(stages), name=f"job-{number}", user=user,
+                priority=rng.choice((0, 0, 1)), marked=True,
+            )
+        )  # fmt: skip
+    assert len({each.user for each in jobs}) >= 200
+    result = run(tmp_path, DAY, jobs, policy, slots=20)
+    assert result.unfinished == 0
+    peaks = {row["queue"]: (row["peak_slots"], row["ceiling_slots"]) for row in result.queues}
+    assert {queue: peaks[queue] for queue in ("rest", "teams.a")} == {"rest": (3, 3), "teams.a": (6, 6)}
+    assert peaks["teams"][0] <= peaks["teams"][1] == 16

@@ -52,7 +52,8 @@ private[enforce] final class QueuedJob(
 final class QueueUsage(val tree: QueueTree) {
   import QueueUsage.Unlimited
 
-  private val ofPath = mutable.LinkedHashMap.from(tree.queues.map(q => q.path -> new QueueUse(q)))
+  private val ofPath = mutable.LinkedHashMap.empty[String, QueueUse]
+  tree.queues.foreach(q => ofPath(q.path) = new QueueUse(q))
   private val paths = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
   private val jobs = mutable.LinkedHashMap.empty[String, QueuedJob]
   private val waitingJobs = mutable.LinkedHashSet.empty[QueuedJob]
