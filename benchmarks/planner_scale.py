@@ -23,7 +23,7 @@ import io
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
@@ -57,6 +57,8 @@ class NearDriver:
     def settings_taken(self) -> None: ...
 
     def alive(self) -> None: ...
+
+    def policies_known(self, names: Sequence[str]) -> None: ...
 
     def stored(self) -> None: ...
 

@@ -123,7 +123,7 @@ def simulated_missed(jobs: list[StagesJob], arm: str, cores: int, history: Path)
             ClusterSpec(uniform_nodes(1, cores)),
             specs,
             arm,
-            settings=WINDOW,
+            settings=WINDOW if arm == "3sigma" else None,
             predictor=RuntimeHistory(store=store.runtimes),
             plan_every_ms=0 if arm in STOCK else PLAN_EVERY_MS,
             keep_tasks=False,

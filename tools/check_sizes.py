@@ -21,7 +21,7 @@ MOST_ATTRIBUTES = 15
 
 #: Classes that may have more attributes, each with the reason.
 LARGER: Mapping[str, str] = {
-    "jvm-bridge/core/src/main/scala/schedcore/ledger/LedgerBooks.scala:LedgerBooks": (
+    "jvm-bridge/core/src/main/scala/schedcore/ledger/LedgerHoldings.scala:LedgerHoldings": (
         "the books, their indexes, and the answers that stand until one of them changes"
     ),
     "jvm-bridge/core/src/main/scala/schedcore/ledger/LedgerState.scala:LedgerJob": (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_sched.config import ALL, JOB_PREFIX, keys
+from spark_sched.config.queues import read_queues
 from spark_sched.errors import BadInputError
 from spark_sched_lab.engine.settings import APPLIED
 from spark_sched_lab.runs.ab.run import RunKey
@@ -16,6 +18,7 @@ from spark_sched_lab.runs.ab.suite import parse_suite
 from spark_sched_lab.runs.bench.run import run_simulated
 from spark_sched_lab.runs.bench.suite import parse_bench
 
+CONF = Path(__file__).parents[5] / "conf"
 #: These are marks or arguments of the simulated run.
 OWN = (
     keys.RESERVATION_ISOLATION, keys.COPIES_ENABLED, keys.PLANNER_POLICY, keys.PLANNER_INTERVAL,
@@ -25,7 +28,11 @@ REFUSED = [
     key for key in ALL if key not in APPLIED and key not in OWN and not key.name.startswith(JOB_PREFIX)
 ]
 #: Settings without a default or with one that needs others.
-VALUES = {keys.PLANNER_PYTHON.name: "python3", keys.HISTORY_PASSWORD.name: "secret"}
+VALUES = {
+    keys.PLANNER_PYTHON.name: "python3",
+    keys.HISTORY_PASSWORD.name: "secret",
+    keys.QUEUES.name: read_queues(CONF / "queues.toml").to_json(),
+}
 
 
 def ab(name: str, text: str) -> SimulatedRunner:

@@ -39,5 +39,5 @@ private[sparksched] object PlannerInJar {
   def packageIn(directory: File): String = new File(directory, Package).getPath
 
   /** Where Python looks for modules: as this driver's environment says, then Spark's own py4j. */
-  def pythonPath: String = (sys.env.get("PYTHONPATH").toSeq :+ PythonUtils.sparkPythonPath).filter(_.nonEmpty).mkString(File.pathSeparator)
+  def pythonPath: String = (sys.env.get("PYTHONPATH").toList :+ PythonUtils.sparkPythonPath).filter(_.nonEmpty).mkString(File.pathSeparator)
 }
