@@ -324,7 +324,7 @@ def test_a_new_figure_needs_a_record_and_a_removed_one_has_none(copied) -> None:
     assert sentence.startswith("docs/results/ab.md, “New”: `spark-sched demo` has no date and version")
     (copied / "docs/results/simulator.md").unlink()
     gone = [each for each in figures.differences(copied) if "is no longer on its page" in each]
-    assert len(gone) == 5
+    assert len(gone) == 7
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def ab(name: str, text: str) -> SimulatedRunner:
     return SimulatedRunner(
         parse_suite(
             '[[workload]]\nname = "sleep"\nsleepms = 100\n[[arm]]\nname = "stock"\nscheduler = "fair"\n'
-            f'[[arm]]\nname = "ours"\n[arm.settings]\n"{name}" = "{text}"\n',
+            f'[[arm]]\nname = "ours"\n[arm.settings]\n"{name}" = {json.dumps(text)}\n',
             "suite.toml",
         )
     )
@@ -47,7 +48,7 @@ def ab(name: str, text: str) -> SimulatedRunner:
 
 def bench(name: str, text: str) -> Any:
     return parse_bench(
-        f'[cluster]\nworkers = 1\nslots = 4\n[scheduler]\n[scheduler.settings]\n"{name}" = "{text}"\n'
+        f'[cluster]\nworkers = 1\nslots = 4\n[scheduler]\n[scheduler.settings]\n"{name}" = {json.dumps(text)}\n'
         '[[suite]]\n[[suite.workload]]\nname = "sleep"\nsleepms = 1000\ntasks = 4\n',
         "bench.toml",
     )
