@@ -48,7 +48,8 @@ def ab(name: str, text: str) -> SimulatedRunner:
 
 def bench(name: str, text: str) -> Any:
     return parse_bench(
-        f'[cluster]\nworkers = 1\nslots = 4\n[scheduler]\n[scheduler.settings]\n"{name}" = {json.dumps(text)}\n'
+        "[cluster]\nworkers = 1\nslots = 4\n[scheduler]\n"
+        f'[scheduler.settings]\n"{name}" = {json.dumps(text)}\n'
         '[[suite]]\n[[suite.workload]]\nname = "sleep"\nsleepms = 1000\ntasks = 4\n',
         "bench.toml",
     )
