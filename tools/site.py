@@ -1,4 +1,4 @@
-"""Hooks of the documentation site (mkdocs.yml): folders in the navigation, links that leave ``docs/``."""
+"""Hooks of the documentation site (properdocs.yml): folders in the navigation, links that leave ``docs/``."""
 
 from __future__ import annotations
 
