@@ -19,7 +19,7 @@ from tests.environment import clean_environment
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
-    pytest.mark.skipif(generator() is None, reason="needs tpchgen-cli: pip install 'spark-sched[tpch]'"),
+    pytest.mark.skipif(generator() is None, reason="needs tpcgen-cli: pip install 'spark-sched[tpc]'"),
 ]
 
 #: Of tables this small a shuffle of 200 partitions is empty files, and compiled operators compile longer than
@@ -73,7 +73,7 @@ def answers(folder, scheduler):
     """How many rows each query gave, and their checksum."""
     tables = folder / "tables"
     if not tables.exists():
-        subprocess.run([generator(), "parquet", "-s", "0.01", f"--output-dir={tables}"], check=True)
+        subprocess.run([generator(), "tpch", "parquet", "-s", "0.01", f"--output-dir={tables}"], check=True)
     suite = folder / "tpch.toml"
     queries = str(list(range(1, QUERIES + 1)))
     given = {"{folder}": str(tables), "{queries}": queries, "{scheduler}": scheduler}

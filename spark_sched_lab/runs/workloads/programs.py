@@ -316,7 +316,7 @@ _PROGRAMS = (
     ),
     Program(
         "data-generation-tpch",
-        "Writes the tables of TPC-H by tpchgen-cli (not SparkBench's).",
+        "Writes the tables of TPC-H by tpcgen-cli (not SparkBench's).",
         _NEW_TABLES,
         "spark_sched_lab.runs.workloads.tpch:run_generate_tpch",
     ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_sched.files import read_text
 from spark_sched_lab.runs.workloads.sparkbench import checksum
-from spark_sched_lab.runs.workloads.tpch import generate, generator, open_tables
+from spark_sched_lab.runs.workloads.tpch import generate, open_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,12 +28,9 @@ TABLES = (
 def run_generate_tpcds(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
     """Write the tables as Parquet into the folder ``output``; returns the number of tables.
 
-    The data depend on the scale factor only. Raises RuntimeError as `generate` does, and without a generator.
+    The data depend on the scale factor only. Raises RuntimeError as `generate` does.
     """
-    program = generator("tpcgen-cli")
-    if program is None:
-        raise RuntimeError("TPC-DS data need tpcgen-cli: run pip install 'spark-sched[tpcds]'")
-    generate([program, "tpcds", "parquet"], parameters)
+    generate("tpcds", parameters)
     return (float(len(TABLES)),)
 
 

@@ -1,4 +1,4 @@
-"""TPC-H: data by ``tpchgen-cli`` and the 22 queries."""
+"""TPC-H: data by ``tpcgen-cli`` and the 22 queries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 QUERIES = 22
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+GENERATOR = "tpcgen-cli"
 
 
 @cache
@@ -33,30 +34,29 @@ def queries() -> tuple[str, ...]:
     return tuple(part.strip() for part in re.split(r"^-- query \d+$", text, flags=re.MULTILINE)[1:])
 
 
-def generator(name: str = "tpchgen-cli") -> str | None:
-    """The path of a generator of tables, beside this Python or on PATH; None if it is not installed."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.is_file() else shutil.which(name)
+def generator() -> str | None:
+    """The path of the generator of TPC tables, beside this Python or on PATH; None if it is not installed."""
+    beside = Path(sys.executable).with_name(GENERATOR)
+    return str(beside) if beside.is_file() else shutil.which(GENERATOR)
 
 
 def run_generate_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
     """Write the tables as Parquet into the folder ``output``; returns the number of tables.
 
-    The data depend on the scale factor only. Raises RuntimeError if the generator is missing or fails, or the
-    folder exists and may not be replaced.
+    The data depend on the scale factor only. Raises RuntimeError as `generate` does.
     """
-    program = generator()
-    if program is None:
-        raise RuntimeError("TPC-H data need tpchgen-cli: run pip install 'spark-sched[tpch]'")
-    generate([program, "parquet"], parameters)
+    generate("tpch", parameters)
     return (float(len(TABLES)),)
 
 
-def generate(command: list[str], parameters: Mapping[str, Any]) -> None:
-    """Run a generator's command with a scale factor; its folder appears when it is complete.
+def generate(benchmark: str, parameters: Mapping[str, Any]) -> None:
+    """Write the tables of ``tpch`` or ``tpcds`` at a scale factor; the folder appears when it is complete.
 
-    Raises RuntimeError if it fails, or the folder exists and may not be replaced.
+    Raises RuntimeError if the generator is missing or fails, or the folder exists and may not be replaced.
     """
+    program = generator()
+    if program is None:
+        raise RuntimeError(f"TPC data need {GENERATOR}: run pip install 'spark-sched[tpc]'")
     folder, mode = Path(parameters["output"]), parameters["save-mode"]
     if folder.exists() and mode in ("errorifexists", "error"):
         raise RuntimeError(f"{folder} exists: set save-mode to overwrite or ignore")
@@ -65,10 +65,10 @@ def generate(command: list[str], parameters: Mapping[str, Any]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         made = Path(name) / "tables"
-        whole = [*command, "-s", f"{parameters['scale']:g}", f"--output-dir={made}"]
+        whole = [program, benchmark, "parquet", "-s", f"{parameters['scale']:g}", f"--output-dir={made}"]
         done = subprocess.run(whole, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()}")
+            raise RuntimeError(f"{GENERATOR} failed: {done.stderr.strip()}")
         shutil.rmtree(folder, ignore_errors=True)
         made.rename(folder)
 

@@ -307,21 +307,21 @@ def test_tpch_has_22_queries_and_refuses_a_23rd():
 def test_tpch_data_without_its_generator_say_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr("spark_sched_lab.runs.workloads.tpch.generator", lambda: None)
     given = {"scale": 0.1, "output": str(tmp_path / "new"), "save-mode": "errorifexists"}
-    with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpch\]'"):
+    with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpc\]'"):
         run_generate_tpch(None, given, 0)
 
 
 def test_tpcds_data_come_from_its_generator_and_queries_from_the_users_files(monkeypatch, tmp_path):
     given = {"scale": 0.5, "output": str(tmp_path / "new"), "save-mode": "errorifexists"}
-    monkeypatch.setattr("spark_sched_lab.runs.workloads.tpcds.generator", lambda _: None)
-    with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpcds\]'"):
+    monkeypatch.setattr("spark_sched_lab.runs.workloads.tpch.generator", lambda: None)
+    with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpc\]'"):
         run_generate_tpcds(None, given, 0)
     program = tmp_path / "program"
     program.write_text(
         '#!/bin/sh\nmkdir -p "${5#--output-dir=}"; echo "$1 $2 $3 $4" > "${5#--output-dir=}/asked"\n'
     )
     program.chmod(0o755)
-    monkeypatch.setattr("spark_sched_lab.runs.workloads.tpcds.generator", lambda _: str(program))
+    monkeypatch.setattr("spark_sched_lab.runs.workloads.tpch.generator", lambda: str(program))
     assert run_generate_tpcds(None, given, 0) == (24.0,)
     with pytest.raises(RuntimeError, match="exists: set save-mode to overwrite or ignore"):
         run_generate_tpcds(None, {**given, "save-mode": "error"}, 0)
