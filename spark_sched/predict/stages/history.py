@@ -48,12 +48,26 @@ class _Known:
     Attributes:
         agreeing: the runs that agree with a run of this shape so far.
         times: by stage name.
-        forecasts: of jobs of which no stage has ended, by shape, stage name and the runs of other names.
+        forecasts: of jobs of which no stage has ended, by shape and stage name, each with the number of runs
+            of other names that it knows.
     """
 
     agreeing: dict[_Shape, list[EarlierRun]] = field(default_factory=dict)
     times: dict[str | None, _Times] = field(default_factory=dict)
-    forecasts: dict[tuple[_Shape, str | None, int], Forecast] = field(default_factory=dict)
+    forecasts: dict[tuple[_Shape, str | None], tuple[int, Forecast]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The forecast of a job of which stages have ended, and what it was made of."""
+
+    forecast: Forecast
+    known: _Known
+    stage_name: str | None
+    others: int
+
+    def stands(self, known: _Known, stage_name: str | None, others: int) -> bool:
+        return self.known is known and self.stage_name == stage_name and self.others == others
 
 
 @dataclass(slots=True)
@@ -95,8 +109,10 @@ class _JobStages:
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
     shape: _Shape = ()  # of ``started``
+    made: _Made | None = None  # until a stage starts or ends
 
     def begin(self, event: StageStarted) -> None:
+        self.made = None
         if not self.running and self.paused_ms is not None:
             # 0 means that there was no pause.
             self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
@@ -108,6 +124,7 @@ class _JobStages:
             self.shape = (*self.shape, (event.index, event.tasks))
 
     def end(self, event: StageEnded) -> None:
+        self.made = None
         followed = self.running.pop(event.stage, True)
         if not self.running and not followed:
             self.paused_ms = event.time_ms
@@ -193,14 +210,18 @@ class StageHistory:
         agreeing = known.agreeing(active.shape)
         latest = agreeing[-1] if agreeing else None
         stage_name = _stage_name(job, active, latest)
+        others = 0 if agreeing else self._runs_learned
+        if active.ended:
+            if active.made is None or not active.made.stands(known.known, stage_name, others):
+                made = self._forecast(active, known, agreeing, stage_name)
+                active.made = _Made(made, known.known, stage_name, others)
+            return active.made.forecast
         # Jobs of one name that have begun alike and of which no stage has ended have one forecast.
-        key = (active.shape, stage_name, 0 if agreeing else self._runs_learned)
-        made = None if active.ended else known.known.forecasts.get(key)
-        if made is None:
-            made = self._forecast(active, known, agreeing, stage_name)
-            if not active.ended:
-                known.known.forecasts[key] = made
-        return made
+        key = (active.shape, stage_name)
+        kept = known.known.forecasts.get(key)
+        if kept is None or kept[0] != others:
+            kept = known.known.forecasts[key] = others, self._forecast(active, known, agreeing, stage_name)
+        return kept[1]
 
     def _forecast(
         self, active: _JobStages, known: _Name, agreeing: list[EarlierRun], stage_name: str | None
@@ -248,6 +269,7 @@ class StageHistory:
         active = self._active.get(summary.job)
         if active is None or summary.index >= MAX_STAGES:
             return
+        active.made = None
         pooled = self._pooled_stages.setdefault(summary.job, set())
         if summary.stage not in pooled:
             pooled.add(summary.stage)

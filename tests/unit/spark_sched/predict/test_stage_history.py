@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -322,8 +323,24 @@ def test_the_forecast_of_a_job_is_made_again_only_after_something_that_it_depend
     driver.finish(job, 0, (100, 200, 300, 400))
     after_stage = driver.ask(job)
     assert [index for index, _ in after_stage.so_far] == [0]
+    assert driver.ask(job) is after_stage
     driver.begin(job, 1, 9)
     assert driver.ask(job).own_runs == ()
+
+
+def test_a_job_that_waits_while_others_end_keeps_one_forecast(driver: Driver) -> None:
+    def forecasts() -> int:
+        gc.collect()
+        return sum(isinstance(each, Forecast) for each in gc.get_objects())
+
+    waiting = driver.start("unknown")
+    driver.run(2, name="other")
+    driver.ask(waiting)
+    before = forecasts()
+    for _ in range(50):
+        driver.run(2, name="other")
+        driver.ask(waiting)
+    assert forecasts() == before
 
 
 def test_times_of_a_stage_count_for_the_next_job_of_the_name_while_both_run(driver: Driver) -> None:
