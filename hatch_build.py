@@ -51,11 +51,17 @@ class BridgeBuildHook(BuildHookInterface[Any]):
         if not _wanted():
             return []
         if _wanted() not in _COMPILE:
-            return sorted(Path(os.environ[_WITH_BRIDGE]).glob("spark-sched-bridge_*.jar"))
+            folder = os.environ[_WITH_BRIDGE]
+            if not (found := sorted(Path(folder).glob("spark-sched-bridge_*.jar"))):
+                raise ValueError(
+                    f"{_WITH_BRIDGE} is {folder!r} but must be 1, 0 or a folder with jars of the bridge"
+                )
+            return found
         sys.path.insert(0, self.root)
         from spark_sched.attach.compiler import compile_bridge, plan_build
 
         build = plan_build(sources=sources)
+        build.require_tried()
         self._scratch = tempfile.TemporaryDirectory(prefix="spark-sched-bridge-")
         return [compile_bridge(build, Path(self._scratch.name) / build.line_jar_name)]
 

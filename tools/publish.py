@@ -108,12 +108,14 @@ def publish(planned: Build, repository: Path, gpg_key: str | None = None) -> Pat
 def wheel(planned: Iterable[Build], folder: Path) -> Path:
     """Build the package's wheel into the folder, with the bridge of each of these builds.
 
-    Raises BridgeError if one cannot be compiled, or the wheel cannot be built.
+    Raises BridgeError if one cannot be compiled, or the wheel cannot be built, and BadInputError as
+    `Build.require_tried` does.
     """
     with tempfile.TemporaryDirectory(prefix="wheel-") as scratch:
         jars, made = Path(scratch, "jars"), Path(scratch, "made")
         jars.mkdir()
         for each in planned:
+            each.require_tried()
             shutil.copyfile(build(each.spark.home), jars / each.line_jar_name)
         _hatch(made, SPARK_SCHED_WITH_BRIDGE=str(jars))
         (file,) = made.iterdir()

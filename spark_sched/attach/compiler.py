@@ -49,8 +49,12 @@ class Build:
 
     @property
     def jar_name(self) -> str:
-        """File name of the jar; equal names mean equal contents."""
-        return f"spark-sched-bridge_{self.spark.version}_{self.source_hash}.jar"
+        """File name of the jar; equal names mean equal contents. A vendor's Spark may have the version of a
+        release, but not its jars."""
+        digest = hashlib.sha256(self.source_hash.encode())
+        for jar in sorted(self.spark.jars.glob("spark-*.jar")):
+            digest.update(f"\n{jar.name} {jar.stat().st_size}".encode())
+        return f"spark-sched-bridge_{self.spark.version}_{digest.hexdigest()[:_HASH_DIGITS]}.jar"
 
     @property
     def line_jar_name(self) -> str:
@@ -66,6 +70,14 @@ class Build:
             for version in (self.spark.version, self.newest)
         )
         return patch is not None and newest is not None and int(patch[0]) <= int(newest[0])
+
+    def require_tried(self) -> None:
+        """Raise BadInputError unless a jar for this Spark can be one for all releases of its line."""
+        if not self.is_tried_release:
+            raise BadInputError(
+                f"Spark {self.spark.version} at {str(self.spark.home)!r} is no release of line "
+                f"{self.spark.line} that was tried, and a wheel's bridge is for all: use Spark {self.newest}"
+            )
 
 
 def plan_build(

@@ -94,7 +94,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # A marked job under a planner, which is then killed.
 PLANNED = """
-import importlib.util, json, os, signal, time
+import importlib.util, json, os, re, shutil, signal, subprocess, time
 from pyspark.sql import SparkSession
 
 sc = SparkSession.builder.getOrCreate().sparkContext
@@ -115,6 +115,9 @@ sc.parallelize(range(8), 4).map(lambda n: (n % 2, n)).reduceByKey(int.__add__, 4
 sc.setLocalProperty("spark.sched.job.name", None)
 until(lambda now: now["plans_accepted"] > 0)
 first = counters()["planner_pid"]
+# As one that cleans temporary files does.
+command = subprocess.run(["ps", "-o", "args=", "-p", str(first)], capture_output=True, text=True).stdout
+shutil.rmtree(re.search(r"/\\S*/spark-sched-package-[^/\\s]*", command)[0])
 os.kill(first, signal.SIGKILL)
 until(lambda now: now["planner_pid"] not in (-1, first))
 print(json.dumps({
@@ -228,7 +231,8 @@ def test_an_application_from_a_repository_isolates_a_job_that_local_properties_m
 def test_a_python_with_numpy_but_without_the_package_runs_the_planner_of_the_jar(
     run: Run, repository: Path, tmp_path: Path
 ) -> None:
-    """It sends plans, and stores what a job teaches where the Python has what a history needs."""
+    """It sends plans, and stores what a job teaches where the Python has what a history needs. The next one
+    starts although the package's files have been cleaned away."""
     history = tmp_path / "history.db"
     python = python_with(
         tmp_path, "numpy", "numpy.libs", "sqlalchemy", "typing_extensions.py", "filelock", "greenlet"

@@ -102,6 +102,31 @@ def test_the_name_changes_with_any_source_or_resource(sources):
     assert all(name.startswith(f"spark-sched-bridge_{find_spark().version}_") for name in names)
 
 
+def test_the_name_changes_with_the_jars_of_the_spark(sources, tmp_path):
+    # A vendor's Spark may have the version of a release.
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    for jar in find_spark().jars.iterdir():
+        (home / "jars" / jar.name).symlink_to(jar)
+    release = plan_build(home, sources=sources).jar_name
+    assert release == plan_build(sources=sources).jar_name
+    (core,) = (home / "jars").glob("spark-core_*.jar")
+    content = core.read_bytes()
+    core.unlink()
+    core.write_bytes(content + b"vendor")
+    assert plan_build(home, sources=sources).jar_name != release
+
+
+def test_a_wheels_bridge_is_compiled_for_a_release_that_was_tried(sources):
+    planned = plan_build(sources=sources)
+    planned.require_tried()
+    vendors = dataclasses.replace(planned, spark=dataclasses.replace(planned.spark, version="4.3.0-amzn-0"))
+    with pytest.raises(
+        BadInputError, match=r"Spark 4\.3\.0-amzn-0 at .* is no release of line 4\.3 that was"
+    ):
+        vendors.require_tried()
+
+
 def test_what_the_compiler_says_is_shown_in_full_and_no_jar_is_left(tmp_path, cache):
     broken = write_sources(
         tmp_path / "broken", "package x\nobject A { val n: Int = nonsense; val m: Int = absent }\n"

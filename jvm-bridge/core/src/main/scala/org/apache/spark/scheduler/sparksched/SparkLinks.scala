@@ -24,7 +24,7 @@ private[spark] object SparkLinks {
   private final val Override = "override"
   private final val Ours = "org/apache/spark/"
   private final val Sql = "org/apache/spark/sql/"
-  private final val Remedy = "compile it with `spark-sched conf`, with SPARK_HOME set to this Spark"
+  private final val Remedy = "compile it with `spark-sched conf`, with SPARK_HOME set to this Spark and SPARK_SCHED_COMPILE=1"
 
   /** The build's step: `main(directory of the classes, Spark's version)` writes the list among the classes. */
   def main(arguments: Array[String]): Unit = {

@@ -12,12 +12,18 @@ private[sparksched] final class PlannerFolders {
 
   def create(): Unit = directory = Some(Utils.createTempDir(namePrefix = "spark-sched-planner"))
 
-  /** Where planners start. */
-  def empty: File = directory.get
+  /** Where planners start. It is made again where something has cleaned the temporary files. */
+  def empty: File = {
+    if (!directory.exists(_.isDirectory)) create()
+    directory.get
+  }
 
-  /** The Python package in the jar, for a Python that has none. It is unpacked once. */
+  /** The Python package in the jar, for a Python that has none. It is unpacked once, and again if its files have gone. */
   def packageOfJar(): String = {
-    if (unpacked.isEmpty) unpacked = Some(PlannerInJar.unpack())
+    if (!unpacked.exists(PlannerInJar.isWhole)) {
+      unpacked.foreach(Utils.deleteRecursively(_))
+      unpacked = Some(PlannerInJar.unpack())
+    }
     PlannerInJar.packageIn(unpacked.get)
   }
 

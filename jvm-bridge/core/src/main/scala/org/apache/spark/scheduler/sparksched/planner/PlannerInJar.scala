@@ -24,16 +24,30 @@ private[sparksched] object PlannerInJar {
   def unpack(): File = {
     val root = Files.createTempDirectory("spark-sched-package-")
     ShutdownHookManager.registerShutdownDeleteDir(root.toFile)
-    Utils.tryWithResource(new ZipInputStream(getClass.getResourceAsStream(Wheel))) { wheel =>
-      Iterator.continually(wheel.getNextEntry).takeWhile(_ != null).map(_.getName)
-        .filter(name => name.startsWith(Package) && !name.startsWith(Sources) && !name.endsWith("/")).foreach { name =>
-          val file = root.resolve(name)
-          Files.createDirectories(file.getParent)
-          Files.copy(wheel, file)
-        }
+    try eachFile { (name, content) =>
+      val file = root.resolve(name)
+      Files.createDirectories(file.getParent)
+      Files.copy(content, file)
+    } catch {
+      case failed: Throwable =>
+        Utils.deleteRecursively(root.toFile) // The next try makes another one.
+        throw failed
     }
     root.toFile
   }
+
+  /** Whether the directory still has each file of the package. */
+  def isWhole(directory: File): Boolean = {
+    var whole = true
+    eachFile((name, _) => whole &&= new File(directory, name).isFile)
+    whole
+  }
+
+  private def eachFile(use: (String, ZipInputStream) => Unit): Unit =
+    Utils.tryWithResource(new ZipInputStream(getClass.getResourceAsStream(Wheel))) { wheel =>
+      Iterator.continually(wheel.getNextEntry).takeWhile(_ != null).map(_.getName)
+        .filter(name => name.startsWith(Package) && !name.startsWith(Sources) && !name.endsWith("/")).foreach(use(_, wheel))
+    }
 
   /** The package's folder in such a directory. */
   def packageIn(directory: File): String = new File(directory, Package).getPath
