@@ -11,7 +11,7 @@ import numpy as np
 from spark_sched.arrays import Floats
 from spark_sched.planner.queue import Entry, LaterArrivals, QueuePlayer
 from spark_sched.policies import EndQuantiles, JobForecast, Plan, QueuedBehind
-from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.predict.ends import SHOWN, Bend, Category, EndCorrection, Situation, sample_quantile
 from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
@@ -137,7 +137,7 @@ class Outlook:
         first = all(other in self._begun_ms for other in before if other in snapshot.jobs)
         view = snapshot.jobs[job]
         crowd = (_waiting(snapshot) - _open_tasks(view)) / max(1, snapshot.slots)
-        situation = _arrival(view, first, crowd)
+        situation = _arrival(view, first, crowd, _recurs(known, job))
         return self._ends.corrected(situation, given, now_ms)
 
     def _played(
@@ -168,7 +168,7 @@ class Outlook:
         }
         if not numbers.size:
             return found
-        situations = self._situations(entries, snapshot, now_ms)
+        situations = self._situations(entries, snapshot, known, now_ms)
         # 3. Correct them by the errors of such forecasts.
         ends = _Rows(numbers.tolist(), np.sort(_finite(end_s[:, numbers].T), axis=1))
         quantiles, chances = self._corrected(self._ends, ends, entries, situations, now_ms)
@@ -196,7 +196,7 @@ class Outlook:
         return view.job not in self._arrived and view.started_ms >= since_ms
 
     def _situations(
-        self, entries: Sequence[Entry], snapshot: Snapshot, now_ms: int
+        self, entries: Sequence[Entry], snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int
     ) -> list[tuple[Situation, Situation | None]]:
         """What each job's forecast depends on; and that of its arrival, if it has just arrived."""
         waiting, slots, first = _waiting(snapshot), max(1, snapshot.slots), True
@@ -206,11 +206,14 @@ class Outlook:
             passed_ms = now_ms - (view.started_ms if begun_ms is None else begun_ms)
             age = passed_ms / max(1.0, each.rest.total_ms)
             crowd = waiting / slots
-            situation = Situation(begun_ms is not None, first, crowd, age, priority=view.marks.priority)
+            recurs = _recurs(known, view.job)
+            situation = Situation(
+                begun_ms is not None, first, crowd, age, priority=view.marks.priority, recurs=recurs
+            )
             arrival = None
             if self._is_new(view, now_ms):
                 # Older ones are older than this planner or its last reset: such jobs are mostly long ones.
-                arrival = _arrival(view, first, (waiting - _open_tasks(view)) / slots)
+                arrival = _arrival(view, first, (waiting - _open_tasks(view)) / slots, recurs)
             found.append((situation, arrival))
             first = first and begun_ms is not None
         return found
@@ -273,8 +276,12 @@ def _finite(samples_s: Floats) -> Floats:
     return np.where(finite, samples_s, 2.0 * last)
 
 
-def _arrival(view: JobView, first: bool, crowd: float) -> Situation:
-    return Situation(False, first, crowd, 0.0, arrives=True, priority=view.marks.priority)
+def _arrival(view: JobView, first: bool, crowd: float, recurs: bool) -> Situation:
+    return Situation(False, first, crowd, 0.0, arrives=True, priority=view.marks.priority, recurs=recurs)
+
+
+def _recurs(known: Mapping[str, Forecast], job: str) -> bool:
+    return bool(known.get(job, UNKNOWN).own_runs)
 
 
 def _waiting(snapshot: Snapshot) -> int:

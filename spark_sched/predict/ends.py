@@ -54,6 +54,8 @@ class Situation:
         age: time since its submission, or since its first task, divided by the forecast median runtime.
         arrives: whether it is just being submitted; it may then begin at once or wait.
         priority: decides the order, also among later jobs; ignored once the job has begun.
+        recurs: whether earlier runs of its name are known. Forecasts by other names' runs may be wrong by any
+            factor, which says nothing of forecasts by the name's own.
     """
 
     begun: bool
@@ -62,6 +64,7 @@ class Situation:
     age: float
     arrives: bool = False
     priority: int = 0
+    recurs: bool = True
 
     @property
     def narrowest(self) -> Category:
@@ -71,16 +74,18 @@ class Situation:
         """Situations whose ends are counted together, from the narrowest on."""
         crowd, age = bisect_left(_CROWDS, self.crowd), bisect_left(_AGES, self.age)
         if self.arrives:
-            yield from _widened(("arrives", self.priority, crowd, self.first))
+            yield from _widened(("arrives", self.recurs, self.priority, crowd, self.first))
         elif self.begun:
-            yield from _widened(("runs", age, crowd, True))
+            yield from _widened(("runs", self.recurs, age, crowd, True))
         else:
             # Those of its priority first: the others may go before it, or it before them.
-            yield from _widened(("waits in class", self.priority, age, crowd, self.first), least=3)
-            yield from _widened(("waits", age, crowd, self.first))
+            yield from _widened(
+                ("waits in class", self.recurs, self.priority, age, crowd, self.first), least=4
+            )
+            yield from _widened(("waits", self.recurs, age, crowd, self.first))
 
 
-def _widened(narrowest: Category, least: int = 1) -> Iterator[Category]:
+def _widened(narrowest: Category, least: int = 2) -> Iterator[Category]:
     """The category and those with less and less of its properties, down to ``least`` of them."""
     return (narrowest[:size] for size in range(len(narrowest), least - 1, -1))
 

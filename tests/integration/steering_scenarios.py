@@ -178,6 +178,7 @@ def by_buttons(spark: SparkSession, url: str) -> Result:
         found["cancel"] = click(page, "cancel")
         # What is refused is shown on the page.
         page.open(f"{url}/scheduling/")
+        page.run(_AGREE)
         page.run(f"{_PAUSE}.dataset.schedArguments = '[1]'")
         page.run(f"{_PAUSE}.click()")
         found["refused"] = answered(page)

@@ -276,6 +276,11 @@ def _connect(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
         yield client
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextlib.contextmanager
 def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
     """A Thrift server in this application: how to open a session of a user, over JDBC.
@@ -297,6 +302,8 @@ def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
     else:
         server = servers.startWithSparkSession(spark._jsparkSession, False)
     driver = jvm.org.apache.hive.jdbc.HiveDriver()
+    # The server listens in a thread of its own.
+    wait_until(lambda: _listens(port), "the Thrift server was to listen")
 
     def client(user: str) -> Run:
         properties = jvm.java.util.Properties()

@@ -41,6 +41,17 @@ def test_another_situation_is_not_corrected_by_this_one_but_a_near_one_is():
     assert correction.corrected(replace(WAITS, age=3.0), GIVEN, 0).quantile(0.9) > 20.0
 
 
+@pytest.mark.parametrize("situation", [WAITS, replace(WAITS, begun=True), replace(WAITS, arrives=True)])
+def test_errors_for_names_without_runs_say_nothing_of_names_with_runs(situation: Situation):
+    """The runs of other names were a thousand times as long as this one."""
+    correction = EndCorrection()
+    new = replace(situation, recurs=False)
+    correction.note("new", new, 0, GIVEN)
+    correction.ended("new", 10)
+    assert correction.corrected(new, GIVEN, 0).cdf(1.0) > 0.0
+    assert correction.corrected(situation, GIVEN, 0) is GIVEN
+
+
 @pytest.mark.parametrize("arrives", [False, True])
 def test_jobs_that_wait_are_corrected_by_those_of_their_priority(arrives: bool):
     """The low ones take three times as long as given, the high ones what is given; nobody has begun."""
