@@ -29,11 +29,20 @@ private[sparksched] object SetStatements {
       // Spark also checks what the application's own configuration says, and would start no session.
       if (configured(key).forall(refusal(context, key, _).isEmpty))
         SQLConf.buildConf(key).doc("A mark of the session's jobs.").version("").stringConf
-          .checkValue(refusal(context, key, _).isEmpty, s"must be ${JobMark.Wanted(key.stripPrefix(JobMark.Prefix))}").createOptional
+          .transform(checked(context, key, _)).createOptional
     }
     Settings.All.map(_.name).filterNot(SQLConf.containsConfigKey).foreach { key =>
       SQLConf.buildStaticConf(key).internal().doc("A setting of the application's scheduler.").version("").stringConf.createOptional
     }
+  }
+
+  /**
+   * Spark checks a value again whenever it copies a session's settings: for a cached plan, a streaming query, a session that is cloned. So
+   * this must not refuse what it once let through, as a deadline that has passed since.
+   */
+  private def checked(context: SparkContext, key: String, value: String): String = {
+    SessionSetting.lastingRefusal(key, value, context.getConf.getOption(key), limitsOf(context)).foreach(why => throw new BadSetting(why))
+    value
   }
 
   private def refusal(context: SparkContext, key: String, value: String): Option[String] =

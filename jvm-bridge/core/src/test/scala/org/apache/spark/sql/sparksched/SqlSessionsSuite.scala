@@ -187,6 +187,24 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
+  test("a session's deadline may pass, and Spark still copies the session's settings") {
+    val w = new World
+    w.sessions.protectSettings()
+    val eve = w.session("eve")
+    val (deadline, past) = ("spark.sched.job.deadline", "2001-01-01T00:00")
+    assert(intercept[IllegalArgumentException](eve.sql(s"SET $deadline=$past")).getMessage.contains("which is past"))
+    // As Spark finds the settings once the deadline has passed.
+    eve.sessionState.conf.settings.put(deadline, past)
+    assert(eve.sessionState.conf.clone().getConfString(deadline) === past)
+    val clone = eve.cloneSession()
+    assert(clone.conf.get(deadline) === past)
+    assert(clone.range(3).cache().count() === 3)
+    eve.conf.set(deadline, past)
+    assert(eve.newSession().range(3).count() === 3)
+    val error = intercept[IllegalArgumentException](eve.conf.set(deadline, "soon"))
+    assert(error.getMessage.contains("spark.sched.job.deadline is 'soon' but must be a time from now"))
+  }
+
   test("nobody SETs a SQL execution") {
     val w = new World
     w.sessions.protectSettings()
