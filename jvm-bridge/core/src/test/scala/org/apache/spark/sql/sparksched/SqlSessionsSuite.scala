@@ -6,9 +6,11 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
+import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.internal.SQLConf
 import schedcore.marks.{JobMark, Origin, SessionUsers}
 
 /** Whose Spark jobs are whose sessions have `SET` what others use, and what is left of that by `RESET`. */
@@ -203,6 +205,21 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(eve.newSession().range(3).count() === 3)
     val error = intercept[IllegalArgumentException](eve.conf.set(deadline, "soon"))
     assert(error.getMessage.contains("spark.sched.job.deadline is 'soon' but must be a time from now"))
+  }
+
+  test("a SQL execution is protected also where Spark lets nobody declare marks") {
+    val w = new World
+    w.sessions.protectSettings()
+    val (execution, mark) = ("spark.sql.execution.id", "spark.sched.job.name")
+    def forget(key: String): Unit = SQLConf.unregister(ConfigEntry.findEntry(key))
+    Seq(execution, mark).foreach(forget)
+    ConfigEntry.knownConfigs.remove(execution)
+    // The mark's entry is still known outside of SQL, which is an error to whoever declares it again.
+    intercept[IllegalArgumentException](w.sessions.protectSettings())
+    assert(SQLConf.containsConfigKey(execution))
+    ConfigEntry.knownConfigs.remove(mark)
+    w.sessions.protectSettings()
+    assert(SQLConf.containsConfigKey(mark))
   }
 
   test("nobody SETs a SQL execution") {
