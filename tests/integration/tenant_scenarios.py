@@ -177,7 +177,7 @@ def _errors(spark: SparkSession, connect: Any, thrift: Run) -> Result:
             "thrift": thrift(statement),
             "classic": _refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
         }
-        if what in ("unread", "of_the_application"):
+        if what == "unread":
             for name, session in (("connect", connect), ("classic", spark)):
                 found[what][f"{name} conf"] = _refusal(
                     lambda session=session, key=key, value=value: session.conf.set(key, value)  # type: ignore[misc]

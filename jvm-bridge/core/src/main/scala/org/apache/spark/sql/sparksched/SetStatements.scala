@@ -22,16 +22,14 @@ private[sparksched] object SetStatements {
   }
 
   /**
-   * Has `spark.conf.set` refuse the same of known keys: it analyses no plan. Spark checks the values of keys that it knows, and lets nobody
-   * set static ones. What it knows lasts as long as the JVM, which may have one application after another.
+   * Has `spark.conf.set` refuse marks, too: it analyses no plan. Spark checks the values of keys that it knows. What it knows lasts as long
+   * as the JVM, which may have one application after another. Settings of the application are not declared: Spark would then refuse to
+   * unset and reset them, to set them to what they are, and to read them with another default.
    */
   def declare(context: SparkContext): Unit = {
     current = new WeakReference(context)
     JobMark.Fields.map(JobMark.Prefix + _).filterNot(SQLConf.containsConfigKey).foreach { key =>
       SQLConf.buildConf(key).doc("A mark of the session's jobs.").version("").stringConf.transform(checked(key, _)).createOptional
-    }
-    Settings.All.map(_.name).filterNot(SQLConf.containsConfigKey).foreach { key =>
-      SQLConf.buildStaticConf(key).internal().doc("A setting of the application's scheduler.").version("").stringConf.createOptional
     }
   }
 

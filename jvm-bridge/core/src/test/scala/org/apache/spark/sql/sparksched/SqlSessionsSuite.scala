@@ -12,6 +12,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.internal.SQLConf
 import schedcore.marks.{JobMark, Origin, SessionUsers}
+import schedcore.settings.BadSetting
 
 /** Whose Spark jobs are whose sessions have `SET` what others use, and what is left of that by `RESET`. */
 final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -205,6 +206,26 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(eve.newSession().range(3).count() === 3)
     val error = intercept[IllegalArgumentException](eve.conf.set(deadline, "soon"))
     assert(error.getMessage.contains("spark.sched.job.deadline is 'soon' but must be a time from now"))
+  }
+
+  test("a setting of the application can be read, reset and set to what it is, and SET to nothing else") {
+    val w = new World
+    w.sessions.protectSettings()
+    val eve = w.session("eve")
+    val (configured, other) = ("spark.sched.planner.enabled", "spark.sched.mode")
+    eve.sql(s"SET $configured=false")
+    eve.conf.set(configured, "false")
+    eve.sql(s"RESET $configured")
+    assert(eve.conf.get(configured) === "false")
+    for (key <- Seq(other, "spark.sched.policy.las.queues")) {
+      assert(eve.conf.getOption(key) === None)
+      assert(eve.conf.get(key, "unset") === "unset")
+      assert(intercept[BadSetting](eve.sql(s"SET $key=shadow")).getMessage.contains("a setting of the application"))
+      eve.conf.unset(key)
+      eve.sql(s"RESET $key")
+    }
+    assert(intercept[BadSetting](eve.sql(s"SET $configured=true")).getMessage.contains("a setting of the application"))
+    eve.conf.unset(configured)
   }
 
   test("a SQL execution is protected also where Spark lets nobody declare marks") {
