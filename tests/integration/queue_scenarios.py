@@ -144,7 +144,7 @@ def two_teams(spark: SparkSession) -> Result:
     return {
         "ran": ran,
         "load": story,
-        "second": [(job.order.queue_name, job.state, job.state_text) for job in waiting],
+        "second": [(job.order.queue_name, job.state, job.notes.why, job.reason) for job in waiting],
         "peaks": {name: (each.peak_slots, each.ceiling_slots) for name, each in queues.items()},
         "left": {name: each.running_slots + each.running_jobs for name, each in queues.items()},
         "violations": counters(sc)["invariant_violations"],

@@ -150,7 +150,22 @@ def _answered(*arguments: str) -> tuple[int, str]:
 def wrong_settings(spark: SparkSession) -> Result:
     """What each kind of session hears of settings that would not count."""
     with _connect(spark) as connect, _thrift(spark) as thrift:
-        return {"errors": _errors(spark, connect("ana"), thrift("ben"))}
+        ana = connect("ana")
+        errors = _errors(spark, ana, thrift("ben"))
+        return {"errors": errors, "passed": [_passed(session) for session in (spark, ana)]}
+
+
+def _passed(session: Any) -> int:
+    """The rows of a cached plan, for which Spark copies the settings of a session with a past deadline."""
+    key, value = _WRONG["past"]
+    session.conf.set(key, value)
+    try:
+        cached = session.range(3).cache()
+        rows = cached.count()
+        cached.unpersist()
+        return int(rows)
+    finally:
+        session.conf.unset(key)
 
 
 def _errors(spark: SparkSession, connect: Any, thrift: Run) -> Result:
@@ -162,7 +177,7 @@ def _errors(spark: SparkSession, connect: Any, thrift: Run) -> Result:
             "thrift": thrift(statement),
             "classic": _refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
         }
-        if what != "unknown":
+        if what == "unread":
             for name, session in (("connect", connect), ("classic", spark)):
                 found[what][f"{name} conf"] = _refusal(
                     lambda session=session, key=key, value=value: session.conf.set(key, value)  # type: ignore[misc]

@@ -47,10 +47,11 @@ def test_two_teams_keep_to_their_ceilings_also_without_a_planner(scenario: Scena
     assert found["left"] == {"etl": 0, "bi": 0, "rest": 0}
     assert (found["violations"], found["failed_open"]) == (0, 0)
     # 3. People read why a job waits.
-    assert "waits: queue etl is at its ceiling of 1 slot" in found["load"]
-    assert found["second"] == [
+    assert "more: queue etl is at its ceiling of 1 slot" in found["load"]
+    assert [each[:3] for each in found["second"]] == [
         ["bi", "waiting", "waits to be admitted: queue bi runs 1 job, its most; number 1 of those that wait"]
     ]
+    assert "queue bi runs 1 job" not in found["second"][0][3], "the plan's reason is the plan's"
 
 
 @on("spark-sched:local[4]", f"spark.sched.queues={FULL.to_json()}", "spark.sched.planner.enabled=false")

@@ -13,7 +13,13 @@ object SessionSetting {
    * @param value blank: the mark is as if it were not set
    * @param configured what the application's configuration says
    */
-  def refusal(key: String, value: String, configured: Option[String], limits: Limits, nowMs: Long): Option[String] = {
+  def refusal(key: String, value: String, configured: Option[String], limits: Limits, nowMs: Long): Option[String] =
+    lastingRefusal(key, value, configured, limits).orElse(Option.when(key == Deadline && !configured.contains(value))(value.trim).flatMap { text =>
+      DeadlineText.parse(text, nowMs).flatMap(wrongMoment(_, nowMs)).map(wrong => s"$key is '${shown(text)}', $wrong")
+    })
+
+  /** The same, without what depends on the time: a value that is not refused never will be. */
+  def lastingRefusal(key: String, value: String, configured: Option[String], limits: Limits): Option[String] = {
     val text = value.trim
     if (!key.startsWith(Settings.Prefix) || configured.contains(value)) None
     else if (!key.startsWith(JobMark.Prefix)) {
@@ -24,19 +30,20 @@ object SessionSetting {
       if (!JobMark.Fields.contains(field)) Some(s"unknown mark ${shown(key)}: ${MarkSources.hint(JobMark.Prefix, PlainText.short(field))}")
       else if (text.isEmpty) None
       else if (!limits.marks.contains(field)) Some(s"$key is '${shown(text)}' but ${Settings.Marks.name} leaves it out, so that it would not count")
-      else wrong(field, text, nowMs).map(wanted => s"$key is '${shown(text)}'$wanted")
+      else wanted(field, text).map(wanted => s"$key is '${shown(text)}' but must be $wanted")
     }
   }
 
-  private def wrong(field: String, text: String, nowMs: Long): Option[String] = field match {
-    case "deadline" => DeadlineText.parse(text, nowMs) match {
-      case None => Some(s" but must be ${DeadlineText.Wanted}")
-      case Some(at) if at <= nowMs => Some(", which is past: it must be a moment in the future")
-      case Some(at) if !MarkBounds.isNear(at, nowMs) => Some(s", which is more than ${MarkBounds.MostYears} years ahead: it must be nearer")
-      case _ => None
-    }
-    case _ => JobMark.wanted(field, text).map(wanted => s" but must be $wanted")
-  }
+  private val Deadline = JobMark.Prefix + "deadline"
+
+  private def wanted(field: String, text: String): Option[String] =
+    // Whether a deadline can be read does not depend on the time from which a length of time counts.
+    if (field == "deadline") Option.when(DeadlineText.parse(text, nowMs = 0).isEmpty)(DeadlineText.Wanted)
+    else JobMark.wanted(field, text)
+
+  private def wrongMoment(at: Long, nowMs: Long): Option[String] =
+    if (at <= nowMs) Some("which is past: it must be a moment in the future")
+    else Option.when(!MarkBounds.isNear(at, nowMs))(s"which is more than ${MarkBounds.MostYears} years ahead: it must be nearer")
 
   /** The mark that is meant by an unknown setting, or else where settings are listed. */
   def hint(key: String): String = {

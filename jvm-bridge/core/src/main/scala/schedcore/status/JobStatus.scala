@@ -140,9 +140,8 @@ final case class JobFacts(
   /** How many jobs are before it, where that is all that is known about its end. A plan may be older than its first task. */
   def afterJobs: Option[Int] = plan.queuedBehind.filter(_ => plan.forecast.isEmpty && times.begunMs.isEmpty)
 
-  def reason: String = if (onHold) JobFacts.OnHold else plan.queue.waits.getOrElse(planReason)
-
-  private def planReason: String = plan.rules.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
+  /** Why the plan treats it as it does: a queue's word is no plan's. */
+  def reason: String = if (onHold) JobFacts.OnHold else plan.rules.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }
 
 object JobFacts {

@@ -15,10 +15,12 @@ final class Why(all: Seq[JobFacts], slots: Int, nowMs: Long) {
   import Why._
 
   private val running = all.filter(_.runningSlots > 0).sortBy(j => (-j.runningSlots, j.arrival))
+  private lazy val whoRuns = s"${named(running.map(_.mark.shown))} ${if (running.sizeIs == 1) "runs" else "run"}"
   private val ends = running.flatMap(_.plan.forecast).map(_.p50Ms)
 
   def of(job: JobFacts): String = PlainText.of(job.state.kind match {
     case "ended" => ended(job)
+    case "waiting" if job.plan.queue.waits.isDefined => job.plan.queue.waits.get
     case "on_hold" => JobFacts.OnHold
     case "evicted" => "its tasks were evicted for others: it waits for the next plan"
     case "pilots" => s"a few of its tasks run first, to learn its size; ${slotsOf(job.waitingSlots)} wait for them"
@@ -33,7 +35,8 @@ final class Why(all: Seq[JobFacts], slots: Int, nowMs: Long) {
 
   private def runs(job: JobFacts): String = {
     val held = if (job.heldSlots > 0) s", ${job.heldSlots} held for its next stage" else ""
-    val more = if (job.waitingSlots > 0) s", waits for ${job.waitingSlots} more" else ""
+    val full = job.plan.queue.waits.fold("")(said => s": ${said.stripPrefix("waits: ")}")
+    val more = if (job.waitingSlots > 0) s", waits for ${job.waitingSlots} more$full" else ""
     s"runs on ${slotsOf(job.runningSlots)}$held$more"
   }
 
@@ -49,7 +52,7 @@ final class Why(all: Seq[JobFacts], slots: Int, nowMs: Long) {
   private def others(job: JobFacts): String =
     if (slots == 0) "no executor is there yet"
     else if (running.isEmpty) "Spark has not offered any yet"
-    else s"${named(running.map(_.mark.shown))} ${if (running.sizeIs == 1) "runs" else "run"}${start(job)}"
+    else s"$whoRuns${start(job)}"
 
   /** When it starts, or else when the first of those that run ends. */
   private def start(job: JobFacts): String =

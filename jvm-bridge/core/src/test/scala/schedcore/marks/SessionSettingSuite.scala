@@ -30,6 +30,14 @@ final class SessionSettingSuite extends AnyFunSuite {
     assert(mark("deadline", "1790000000000000").exists(_.contains("more than 10 years ahead")))
   }
 
+  test("what depends on the time is refused once alone, and what can be read lasts") {
+    def lasting(field: String, value: String): Option[String] = SessionSetting.lastingRefusal(JobMark.Prefix + field, value, None, Limits())
+    Seq("2001-01-01T00:00", "1790000000", "1790000000000000", "15 minutes", " ").foreach(value => assert(lasting("deadline", value) === None, value))
+    assert(lasting("deadline", "soon") === mark("deadline", "soon"))
+    assert(lasting("priority", "high") === mark("priority", "high"))
+    assert(refused("spark.sched.job.deadline", "2001-01-01T00:00", configured = Some("2001-01-01T00:00")) === None, "as it is")
+  }
+
   test("unknown marks and settings are refused with the nearest one") {
     assert(refused("spark.sched.jobs.priority", "1") === Some("unknown setting spark.sched.jobs.priority: did you mean spark.sched.job.priority?"))
     assert(mark("priorty", "1") === Some("unknown mark spark.sched.job.priorty: did you mean spark.sched.job.priority?"))

@@ -41,6 +41,19 @@ final class WhySuite extends AnyFunSuite {
     assert(why(waits("report").copy(onHold = true))() === JobFacts.OnHold)
   }
 
+  test("a job whose queue lets it have no slot says so, whoever runs, and the plan's reason stays the plan's") {
+    val rules = JobPlan(0, 0, None, reason = "shortest first")
+    for (full <- Seq("waits: queue etl is at its ceiling of 8 slots", "waits to be admitted: queue etl runs 1 job, its most; number 1 of those that wait")) {
+      val queued = waits("report").copy(plan = PlanForJob(Start.Now, Some(rules), queue = JobQueue(Some("etl"), Some(full))))
+      assert(why(queued, runs("load", 3))() === full)
+      assert(why(queued)() === full)
+      assert(why(queued.copy(onHold = true))() === JobFacts.OnHold)
+      assert(queued.reason === "shortest first")
+      val part = queued.copy(stages = Seq(stage.copy(running = 2, waiting = 6)), runningSlots = 2)
+      assert(why(part)() === s"runs on 2 slots, waits for 6 more: ${full.stripPrefix("waits: ")}")
+    }
+  }
+
   test("a job that does not wait says what it has") {
     val job = runs("report", 3)
     assert(why(job)() === "runs on 3 slots")

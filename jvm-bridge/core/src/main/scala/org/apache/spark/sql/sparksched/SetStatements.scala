@@ -1,5 +1,7 @@
 package org.apache.spark.sql.sparksched
 
+import java.lang.ref.WeakReference
+
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -20,28 +22,37 @@ private[sparksched] object SetStatements {
   }
 
   /**
-   * Has `spark.conf.set` refuse the same of known keys: it analyses no plan. Spark checks the values of keys that it knows, and lets nobody
-   * set static ones.
+   * Has `spark.conf.set` refuse marks, too: it analyses no plan. Spark checks the values of keys that it knows. What it knows lasts as long
+   * as the JVM, which may have one application after another. Settings of the application are not declared: Spark would then refuse to
+   * unset and reset them, to set them to what they are, and to read them with another default.
    */
   def declare(context: SparkContext): Unit = {
-    def configured(key: String) = context.getConf.getOption(key)
+    current = new WeakReference(context)
     JobMark.Fields.map(JobMark.Prefix + _).filterNot(SQLConf.containsConfigKey).foreach { key =>
-      // Spark also checks what the application's own configuration says, and would start no session.
-      if (configured(key).forall(refusal(context, key, _).isEmpty))
-        SQLConf.buildConf(key).doc("A mark of the session's jobs.").version("").stringConf
-          .checkValue(refusal(context, key, _).isEmpty, s"must be ${JobMark.Wanted(key.stripPrefix(JobMark.Prefix))}").createOptional
+      SQLConf.buildConf(key).doc("A mark of the session's jobs.").version("").stringConf.transform(checked(key, _)).createOptional
     }
-    Settings.All.map(_.name).filterNot(SQLConf.containsConfigKey).foreach { key =>
-      SQLConf.buildStaticConf(key).internal().doc("A setting of the application's scheduler.").version("").stringConf.createOptional
-    }
+  }
+
+  // The running application's. A context that has stopped is not kept from being freed.
+  @volatile private var current = new WeakReference[SparkContext](null)
+
+  /**
+   * Spark checks a value again whenever it copies a session's settings: for a cached plan, a streaming query, a session that is cloned. So
+   * this must not refuse what it once let through, as a deadline that has passed since. Spark also checks what the application's own
+   * configuration says, and would start no session: that is let through as it is.
+   */
+  private def checked(key: String, value: String): String = {
+    for (context <- Option(current.get) if !context.isStopped; why <- SessionSetting.lastingRefusal(key, value, configured(context, key), limitsOf(context)))
+      throw new BadSetting(why)
+    value
   }
 
   private def refusal(context: SparkContext, key: String, value: String): Option[String] =
     if (!key.startsWith(Settings.Prefix)) None
-    else SessionSetting.refusal(key, value, context.getConf.getOption(key), limitsOf(context), System.currentTimeMillis())
+    else SessionSetting.refusal(key, value, configured(context, key), limitsOf(context), System.currentTimeMillis())
 
-  private def limitsOf(context: SparkContext): Limits = {
-    val marks = context.getConf.getOption(Settings.Marks.name)
-    marks.fold(Limits())(text => Limits(marks = text.split(',').map(_.trim).toSet))
-  }
+  private def configured(context: SparkContext, key: String): Option[String] = context.conf.getOption(key)
+
+  private def limitsOf(context: SparkContext): Limits =
+    configured(context, Settings.Marks.name).fold(Limits())(text => Limits(marks = text.split(',').map(_.trim).toSet))
 }

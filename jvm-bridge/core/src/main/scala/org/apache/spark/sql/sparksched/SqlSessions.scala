@@ -136,8 +136,9 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
 
   /** `SET` refuses static settings, with an error to whoever tries. Nobody but Spark has a use for these. */
   def protectSettings(): Unit = {
-    SetStatements.declare(context)
+    // First what keeps sessions apart: on another build of Spark the rest may fail.
     protectIds()
+    SetStatements.declare(context)
   }
 
   private def protectIds(): Unit = Seq(MarkSources.SqlExecutionId, MarkSources.SqlRootId).foreach { key =>

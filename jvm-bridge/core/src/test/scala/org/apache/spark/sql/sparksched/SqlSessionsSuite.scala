@@ -6,10 +6,13 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
+import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.internal.SQLConf
 import schedcore.marks.{JobMark, Origin, SessionUsers}
+import schedcore.settings.BadSetting
 
 /** Whose Spark jobs are whose sessions have `SET` what others use, and what is left of that by `RESET`. */
 final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -185,6 +188,59 @@ final class SqlSessionsSuite extends AnyFunSuite with BeforeAndAfterAll {
       eve.sql(s"RESET spark.sched.job.$mark")
       assert(left === Nil)
     }
+  }
+
+  test("a session's deadline may pass, and Spark still copies the session's settings") {
+    val w = new World
+    w.sessions.protectSettings()
+    val eve = w.session("eve")
+    val (deadline, past) = ("spark.sched.job.deadline", "2001-01-01T00:00")
+    assert(intercept[IllegalArgumentException](eve.sql(s"SET $deadline=$past")).getMessage.contains("which is past"))
+    // As Spark finds the settings once the deadline has passed.
+    eve.sessionState.conf.settings.put(deadline, past)
+    assert(eve.sessionState.conf.clone().getConfString(deadline) === past)
+    val clone = eve.cloneSession()
+    assert(clone.conf.get(deadline) === past)
+    assert(clone.range(3).cache().count() === 3)
+    eve.conf.set(deadline, past)
+    assert(eve.newSession().range(3).count() === 3)
+    val error = intercept[IllegalArgumentException](eve.conf.set(deadline, "soon"))
+    assert(error.getMessage.contains("spark.sched.job.deadline is 'soon' but must be a time from now"))
+  }
+
+  test("a setting of the application can be read, reset and set to what it is, and SET to nothing else") {
+    val w = new World
+    w.sessions.protectSettings()
+    val eve = w.session("eve")
+    val (configured, other) = ("spark.sched.planner.enabled", "spark.sched.mode")
+    eve.sql(s"SET $configured=false")
+    eve.conf.set(configured, "false")
+    eve.sql(s"RESET $configured")
+    assert(eve.conf.get(configured) === "false")
+    for (key <- Seq(other, "spark.sched.policy.las.queues")) {
+      assert(eve.conf.getOption(key) === None)
+      assert(eve.conf.get(key, "unset") === "unset")
+      assert(intercept[BadSetting](eve.sql(s"SET $key=shadow")).getMessage.contains("a setting of the application"))
+      eve.conf.unset(key)
+      eve.sql(s"RESET $key")
+    }
+    assert(intercept[BadSetting](eve.sql(s"SET $configured=true")).getMessage.contains("a setting of the application"))
+    eve.conf.unset(configured)
+  }
+
+  test("a SQL execution is protected also where Spark lets nobody declare marks") {
+    val w = new World
+    w.sessions.protectSettings()
+    val (execution, mark) = ("spark.sql.execution.id", "spark.sched.job.name")
+    def forget(key: String): Unit = SQLConf.unregister(ConfigEntry.findEntry(key))
+    Seq(execution, mark).foreach(forget)
+    ConfigEntry.knownConfigs.remove(execution)
+    // The mark's entry is still known outside of SQL, which is an error to whoever declares it again.
+    intercept[IllegalArgumentException](w.sessions.protectSettings())
+    assert(SQLConf.containsConfigKey(execution))
+    ConfigEntry.knownConfigs.remove(mark)
+    w.sessions.protectSettings()
+    assert(SQLConf.containsConfigKey(mark))
   }
 
   test("nobody SETs a SQL execution") {
