@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from pyspark import BarrierTaskContext, InheritableThread, SparkContext, TaskContext
+from pyspark import RDD, BarrierTaskContext, InheritableThread, SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 import spark_sched
@@ -275,24 +276,33 @@ def waited(spark: SparkSession) -> Result:
     return {"lower_waits": lower_waits, "ended": ended, "counters": settled(sc)}
 
 
+def _task_number() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return context.taskAttemptId()
+
+
 def by_arrival(spark: SparkSession) -> Result:
     """A job's second action is there when tasks of a later job, but of an earlier Spark job, free slots."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     second_action = threading.Event()
-    mine: list[float] = []
-    later: list[float] = []
+    mine: list[int] = []
+    later: list[int] = []
+
+    def launches(rows: RDD[Any]) -> list[int]:
+        """Spark numbers tasks as it launches them; a Python worker may begin one much later."""
+        return rows.map(lambda _: _task_number()).collect()
 
     def loop(come: Path) -> None:
         with spark_sched.job(spark, "loop", priority=0):
             sc.parallelize(range(4), 4).map(sleeper_after(come, lambda _: 0.0)).collect()
             all_told(sc)  # of the end of its stage
             second_action.set()
-            mine.extend(row[1] for row in sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect())
+            mine.extend(launches(sc.parallelize(range(4), 4)))
 
     def other(again: Path) -> None:
-        rows = sc.parallelize(range(12), 12).map(sleeper_after(again, lambda _: 0.0)).collect()
-        later.extend(sorted(row[1] for row in rows))
+        later.extend(sorted(launches(sc.parallelize(range(12), 12).map(sleeper_after(again, lambda _: 0.0)))))
 
     with release() as come, release() as again:
         threads = [
