@@ -75,7 +75,7 @@ final class QueueUsage(val tree: QueueTree) {
   /** The job comes into its queue, or back after it was refused. @return whether it stays: if too many jobs wait, it is refused */
   def entered(job: String, queue: String, priority: Int, arrival: Int, nowMs: Long): Boolean = {
     val entry = new QueuedJob(job, paths(queue), priority, arrival, nowMs)
-    jobs(job) = entry
+    jobs.put(job, entry).foreach(keepsSlots(entry, _))
     if (fits(entry)) admit(entry)
     else if (entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))) refuse(entry)
     else {
@@ -83,6 +83,22 @@ final class QueueUsage(val tree: QueueTree) {
       entry.path.foreach(_.waiting += 1)
     }
     !entry.refused
+  }
+
+  /** A job that comes back keeps the slots that it has: a refused job may run in shadow mode. */
+  private def keepsSlots(entry: QueuedJob, refused: QueuedJob): Unit = {
+    refused.path.foreach { use =>
+      use.running -= refused.running
+      use.held -= refused.held
+      use.holders -= refused
+    }
+    entry.running = refused.running
+    entry.held = refused.held
+    entry.path.foreach { use =>
+      use.running += entry.running
+      use.held += entry.held
+      if (entry.held > 0) use.holders += entry
+    }
   }
 
   /** Its priority changes, and with it its place in the admission queue. */
