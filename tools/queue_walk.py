@@ -67,6 +67,9 @@ def _sequence(seed: int) -> dict[str, Any]:
     steps = Steps(tree)
     done: list[dict[str, Any]] = []
     jobs: list[str] = []
+    # Jobs, refused ones among them, and what they came with.
+    refused: dict[str, dict[str, Any]] = {}
+    came: dict[str, dict[str, Any]] = {}
     now_ms = arrival = 0
 
     def do(op: str, **arguments: Any) -> Any:
@@ -87,17 +90,25 @@ def _sequence(seed: int) -> dict[str, Any]:
         if op == "capacity" and rng.random() < 0.3:
             do(op, slots=rng.randint(0, 12))
         elif op == "entered":
-            arrival += 1
-            jobs.append(f"j{arrival}")
-            do(op, job=jobs[-1], queue=rng.choice(LEAVES), priority=rng.choice((0, 0, 5, -1)),
-               arrival=arrival, now_ms=now_ms)  # fmt: skip
+            if refused and rng.random() < 0.4:
+                comes = refused.pop(rng.choice(sorted(refused)))
+            else:
+                arrival += 1
+                jobs.append(f"j{arrival}")
+                comes = {"job": jobs[-1], "queue": rng.choice(LEAVES), "priority": rng.choice((0, 0, 5, -1)),
+                         "arrival": arrival}  # fmt: skip
+                came[jobs[-1]] = comes
+            if not do(op, **comes, now_ms=now_ms):
+                refused[comes["job"]] = comes
         elif op == "ranked" and job:
             do(op, job=job, priority=rng.choice((0, 7)))
         elif op == "left" and job and rng.random() < 0.6:
             jobs.remove(job)
+            refused.pop(job, None)
             do(op, job=job)
         elif op == "overdue" and rng.random() < 0.4:
-            do(op, now_ms=now_ms)
+            for late in do(op, now_ms=now_ms)[1]:
+                refused[late] = came[late]
         elif op in ("launched", "room") and job:
             safe = sorted(rng.sample(jobs, rng.randint(0, len(jobs))))
             slots = rng.choice((1, 1, 1, 2, 3))
@@ -106,6 +117,8 @@ def _sequence(seed: int) -> dict[str, Any]:
                 for each in room[2]:
                     do("unheld", job=each)
                 do(op, job=job, slots=slots, own=0)
+            elif op == "launched" and job in refused and rng.random() < 0.5:
+                do(op, job=job, slots=slots, own=0)  # as in shadow mode
         elif op == "stopped" and job:
             do(op, job=job, slots=rng.choice((1, 2)))
         elif op == "held" and job and do("may_hold", job=job):

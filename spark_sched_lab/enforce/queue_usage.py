@@ -117,7 +117,10 @@ class QueueUsage:
         """The job comes into its queue, or back after it was refused. Returns whether it stays: if too many
         jobs wait, it is refused."""
         entry = QueuedJob(job, self._paths[queue], priority, arrival, now_ms)
+        refused = self._jobs.get(job)
         self._jobs[job] = entry
+        if refused is not None:
+            self._keeps_slots(entry, refused)
         if self._fits(entry):
             self._admit(entry)
             return True
@@ -131,6 +134,19 @@ class QueueUsage:
         for use in entry.path:
             use.waiting += 1
         return True
+
+    def _keeps_slots(self, entry: QueuedJob, refused: QueuedJob) -> None:
+        """A job that comes back keeps the slots that it has: a refused job may run in shadow mode."""
+        for use in refused.path:
+            use.running -= refused.running
+            use.held -= refused.held
+            use.holders.pop(refused, None)
+        entry.running, entry.held = refused.running, refused.held
+        for use in entry.path:
+            use.running += entry.running
+            use.held += entry.held
+            if entry.held > 0:
+                use.holders[entry] = None
 
     def ranked(self, job: str, priority: int) -> None:
         """Its priority changes, and with it its place in the admission queue."""

@@ -223,7 +223,9 @@ class Simulation:
                 for attempt in self._servers.happened(item, now_ms):
                     self._attempts.succeeded(attempt)
             case StageReady(job, index):
-                self._jobs.start_stage(job, index)
+                # Its queue may have refused the job during the stage's delay.
+                if self._jobs.active.get(job.key) is job:
+                    self._jobs.start_stage(job, index)
             case DriverDone(job):
                 self._jobs.end(job)
             case Arrival(spec):

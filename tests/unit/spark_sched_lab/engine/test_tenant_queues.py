@@ -86,6 +86,12 @@ def test_a_job_that_waits_for_too_long_is_refused_then(tmp_path: Path) -> None:
     assert ends(result) == {"long": 9000, "b": None, "late": 10000}
 
 
+def test_a_job_may_be_refused_while_its_first_stage_is_delayed(tmp_path: Path) -> None:
+    long = JobSpec("long", 0, (StageSpec([9000]),), name="long")
+    delayed = JobSpec("delayed", 0, (StageSpec([1000], delay_ms=4000),), name="delayed")
+    assert ends(run(tmp_path, ADMISSION, [long, delayed])) == {"long": 9000, "delayed": None}
+
+
 def test_a_queue_lowers_the_priorities_of_its_jobs(tmp_path: Path) -> None:
     queues = CEILING.replace('ceiling = "50 %"', "max_priority = 3")
     jobs = [job("blocks", 4, user="bob"), job("low", 4, priority=9), job("high", 4, user="bob", priority=4)]

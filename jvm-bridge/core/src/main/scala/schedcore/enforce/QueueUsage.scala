@@ -57,6 +57,8 @@ final class QueueUsage(val tree: QueueTree) {
   private val paths = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
   private val jobs = mutable.LinkedHashMap.empty[String, QueuedJob]
   private val waitingJobs = mutable.LinkedHashSet.empty[QueuedJob]
+  // The places of those that wait; None: one of them came, went or changed since they were asked for. A look asks for all of them.
+  private var places = Option.empty[Map[QueuedJob, Int]]
   private var slots = 0
 
   /** All queues, parents before their children. */
@@ -75,18 +77,54 @@ final class QueueUsage(val tree: QueueTree) {
   /** The job comes into its queue, or back after it was refused. @return whether it stays: if too many jobs wait, it is refused */
   def entered(job: String, queue: String, priority: Int, arrival: Int, nowMs: Long): Boolean = {
     val entry = new QueuedJob(job, paths(queue), priority, arrival, nowMs)
-    jobs(job) = entry
+    jobs.put(job, entry).foreach(keepsSlots(entry, _))
     if (fits(entry)) admit(entry)
-    else if (entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))) refuse(entry)
+    else if (isCrowded(entry)) refuse(entry)
     else {
       waitingJobs += entry
+      places = None
       entry.path.foreach(_.waiting += 1)
     }
     !entry.refused
   }
 
+  /**
+   * Refused jobs that nobody has cancelled get a place after all if there is one now. Such a refusal does not count. The one with the
+   * highest priority is first, of equal ones the earliest.
+   *
+   * @return those that stay
+   */
+  def entered(refused: Iterable[String], nowMs: Long): Seq[String] =
+    refused.iterator.flatMap(jobs.get(_)).filter(_.refused).toList.sortBy(_.order).filter { entry =>
+      val stays = fits(entry) || !isCrowded(entry)
+      if (stays) {
+        entry.path.foreach(_.refused -= 1)
+        entered(entry.key, entry.path.last.spec.path, entry.priority, entry.arrival, nowMs)
+      }
+      stays
+    }.map(_.key)
+
+  /** A job that comes back keeps the slots that it has: a refused job may run in shadow mode. */
+  private def keepsSlots(entry: QueuedJob, refused: QueuedJob): Unit = {
+    refused.path.foreach { use =>
+      use.running -= refused.running
+      use.held -= refused.held
+      use.holders -= refused
+    }
+    entry.running = refused.running
+    entry.held = refused.held
+    entry.path.foreach { use =>
+      use.running += entry.running
+      use.held += entry.held
+      if (entry.held > 0) use.holders += entry
+    }
+  }
+
   /** Its priority changes, and with it its place in the admission queue. */
-  def ranked(job: String, priority: Int): Unit = jobs.get(job).foreach(_.priority = priority)
+  def ranked(job: String, priority: Int): Unit = jobs.get(job).foreach { entry =>
+    entry.priority = priority
+    places = None
+  }
 
   /** The job is over. @return the jobs that are admitted in its place */
   def left(job: String): Seq[String] = jobs.remove(job).fold(Seq.empty[String]) { entry =>
@@ -125,7 +163,9 @@ final class QueueUsage(val tree: QueueTree) {
 
   /** Its place among the jobs of its own queue that wait, from 1 on; 0: it does not wait. */
   def position(job: String): Int = jobs.get(job).filter(waitingJobs.contains).fold(0) { entry =>
-    1 + waitingJobs.count(other => (other.path.last eq entry.path.last) && earlier(other, entry))
+    if (places.isEmpty) places = Some(
+      waitingJobs.toList.groupBy(_.path.last).valuesIterator.flatMap(_.sortBy(_.order).iterator.zip(Iterator.from(1))).toMap)
+    places.get(entry)
   }
 
   /** The queue of its path that runs as many jobs as it may. */
@@ -134,8 +174,8 @@ final class QueueUsage(val tree: QueueTree) {
   /** The path of a job's queue. */
   def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
 
-  private def earlier(a: QueuedJob, b: QueuedJob): Boolean = Ordering[(Int, Int)].lt(a.order, b.order)
   private def full(use: QueueUse): Boolean = use.spec.maxRunningJobs.exists(use.jobs >= _)
+  private def isCrowded(entry: QueuedJob): Boolean = entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))
   private def fits(entry: QueuedJob): Boolean = !entry.path.exists(full)
 
   private def admit(entry: QueuedJob): Unit = {
@@ -152,7 +192,10 @@ final class QueueUsage(val tree: QueueTree) {
     now
   }.map(_.key)
 
-  private def stopWaiting(entry: QueuedJob): Unit = if (waitingJobs.remove(entry)) entry.path.foreach(_.waiting -= 1)
+  private def stopWaiting(entry: QueuedJob): Unit = if (waitingJobs.remove(entry)) {
+    places = None
+    entry.path.foreach(_.waiting -= 1)
+  }
 
   private def refuse(entry: QueuedJob): Unit = {
     entry.refused = true

@@ -45,6 +45,9 @@ final class Orders(mode: String = Modes.On) {
   /** Whether the application is in shadow mode: holds are only recorded. */
   def shadow: Boolean = switched.fold(mode)(_.mode) == Modes.Shadow
 
+  /** Whether anything but Spark's own scheduling applies. */
+  def enforces: Boolean = switched.fold(mode)(_.mode) == Modes.On
+
   /** Whether jobs may hold slots, or recorded ones in shadow mode. */
   def reserves: Boolean = switched.fold(mode != Modes.Off)(s => s.mode != Modes.Off && !s.reservationsPaused)
 

@@ -12,55 +12,91 @@ import schedcore.settings.MarkWarning
 /**
  * The application's jobs in the tenants' queues. Used under the scheduler's lock only.
  *
+ * A job for which there is no place is refused and soon cancelled. Not at once: Spark's listener bus is asynchronous, so that a
+ * program's next Spark job may begin before the end of the previous one is known. While the application does not enforce, nothing
+ * is cancelled, and refused jobs run.
+ *
  * @param refuse cancels a Spark job of a job that its queue lets wait no longer, with a sentence that says why
  */
 private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, refuse: (Int, String) => Unit) {
+  import QueuedJobs._
+
   private var admissions = 0L
-  // By refused job, its latest Spark job that was cancelled for that.
-  private val cancelled = mutable.HashMap.empty[String, Int]
+  private val refusals = mutable.LinkedHashMap.empty[String, Refused]
 
   /** Jobs so far that were admitted after they had waited: slots must be offered to them. */
   def admitted: Long = admissions
 
   def capacity(slots: Int): Unit = queues.capacity(slots)
 
-  /** The mark with a priority that the job's queue allows. */
+  /** The mark with a priority that the job's queue allows. Nobody is warned of a priority that nobody has set. */
   def limited(mark: JobMark): JobMark = {
     val queue = queueOf(mark)
     val most = queues.tree.maxPriority(queue)
     if (mark.priority <= most) mark
-    else mark.copy(priority = most, warnings = mark.warnings :+ MarkWarning(
-      s"${JobMark.Prefix}priority is ${mark.priority} but max_priority of queue $queue is $most: lowered to it", limited = true))
+    else mark.copy(priority = most, warnings = mark.warnings ++ Option.when(mark.priority > 0)(MarkWarning(
+      s"${JobMark.Prefix}priority is ${mark.priority} but max_priority of queue $queue is $most: lowered to it", limited = true)))
   }
 
-  /** A job begins. @return why it waits or is refused, if it is so */
-  def began(mark: JobMark, arrival: Int, nowMs: Long): Option[String] =
-    if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) waits(mark.key, 1)
-    else Some(s"refused: ${noPlace(mark.key)}")
+  // ---- jobs: admission -----------------------------------------------------------------------------------------
+
+  /** A job begins. @return why it waits, if it does */
+  def began(mark: JobMark, arrival: Int, nowMs: Long): Option[String] = {
+    enter(mark, arrival, nowMs)
+    waits(mark.key, 1)
+  }
+
+  private def enter(mark: JobMark, arrival: Int, nowMs: Long): Unit =
+    if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) refusals -= mark.key
+    else refusals(mark.key) = new Refused(nowMs)
 
   private def queueOf(mark: JobMark): String =
     queues.tree.place(mark.user.getOrElse(""), mark.name, mark.jobClass.getOrElse(""))
 
-  /** A stage of a Spark job begins. One of a refused job is cancelled, if its queue has no place for a later Spark job of it either. */
-  def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit = if (queues.refused(mark.key)) {
-    val isLater = cancelled.get(mark.key).exists(_ != sparkJob)
-    if (isLater && queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) cancelled -= mark.key
-    else cancel(mark.key, sparkJob, s"job ${PlainText.of(mark.name)}: ${noPlace(mark.key)}")
+  /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */
+  def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit =
+    if (queues.queueOf(mark.key).isEmpty) enter(mark, arrival, nowMs)
+    else refusals.get(mark.key).foreach { refused =>
+      if (refused.cancelledTo.exists(sparkJob > _)) enter(mark, arrival, nowMs)
+      else if (refused.isFinal) cancel(mark.key, mark.name, Seq(sparkJob))
+    }
+
+  /** Refuses the jobs that have waited for too long, and lets refused ones in for which there is a place by now. @return these, with what they do */
+  def look(nowMs: Long): Seq[(String, String)] = {
+    queues.overdue(nowMs).foreach(refusals(_) = new Refused(nowMs, timedOut = true))
+    enterAfterAll(nowMs)(!_.timedOut)
   }
 
-  private def cancel(job: String, sparkJob: Int, why: String): Unit = {
-    cancelled(job) = sparkJob
-    refuse(sparkJob, why)
+  /** The application enforces from now on: its refused jobs are no longer let run, and may have a place. @return those that have */
+  def switchedOn(nowMs: Long): Seq[(String, String)] = {
+    val entered = enterAfterAll(nowMs)(_ => true, alsoCancelled = true)
+    refusals.keysIterator.toList.foreach(refusals(_) = new Refused(nowMs))
+    entered
   }
+
+  private def enterAfterAll(nowMs: Long)(which: Refused => Boolean, alsoCancelled: Boolean = false): Seq[(String, String)] = {
+    val candidates = refusals.iterator.filter { case (_, r) => which(r) && (alsoCancelled || !r.isFinal) }.map(_._1).toList
+    queues.entered(candidates, nowMs).map { job =>
+      refusals -= job
+      if (queues.admitted(job)) admissions += 1
+      job -> waits(job, 1).getOrElse(Admitted)
+    }
+  }
+
+  /** Refused jobs that have had their time, to be cancelled now. */
+  def due(nowMs: Long): Seq[String] =
+    refusals.iterator.filter { case (_, r) => !r.isFinal && (r.timedOut || nowMs - r.sinceMs >= GraceMs) }.map(_._1).toList
+
+  /** Cancels these Spark jobs of a refused job. */
+  def cancel(job: String, name: String, sparkJobs: Iterable[Int]): Unit = refusals.get(job).foreach { refused =>
+    refused.cancelledTo = (sparkJobs ++ refused.cancelledTo ++ Some(-1)).maxOption
+    sparkJobs.foreach(refuse(_, s"job ${PlainText.of(name)}: ${why(job, refused)}"))
+  }
+
+  private def why(job: String, refused: Refused): String =
+    if (refused.timedOut) s"it waited for wait_timeout, and ${full(job)}" else noPlace(job)
 
   private def noPlace(job: String): String = s"${full(job)}, and as many jobs wait as may"
-
-  /** The jobs that have waited for too long by now. */
-  def overdue(nowMs: Long): Seq[String] = queues.overdue(nowMs)
-
-  /** Cancels a Spark job of one of them. */
-  def late(job: String, name: String, sparkJob: Int): Unit =
-    cancel(job, sparkJob, s"job ${PlainText.of(name)}: it waited for wait_timeout, and ${full(job)}")
 
   private def full(job: String): String =
     queues.fullQueue(job).fold("its queue has a place again")(use => s"queue ${use.spec.path} runs ${counted(use.jobs, "job")}, its most")
@@ -69,12 +105,23 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
 
   def ranked(mark: JobMark): Unit = queues.ranked(mark.key, mark.priority)
 
-  /** @return the jobs that are admitted in its place */
-  def ended(job: String): Seq[String] = {
-    cancelled -= job
+  /** @return the jobs that come in its place, with what they do */
+  def ended(job: String, nowMs: Long): Seq[(String, String)] = {
+    refusals -= job
     val next = queues.left(job)
     admissions += next.size
-    next
+    next.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+  }
+
+  /**
+   * The job's Spark jobs are over, but a stage that it submitted is there for another job. If the job was not admitted, it leaves its
+   * queue, so that the other job's stage does not wait for a place that nobody waits for.
+   *
+   * @return as of [[ended]]
+   */
+  def onlyServes(job: String, nowMs: Long): Seq[(String, String)] = if (queues.admitted(job)) Nil else {
+    admissions += 1
+    ended(job, nowMs)
   }
 
   // ---- slots ---------------------------------------------------------------------------------------------------
@@ -94,7 +141,24 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
 
   /** Why the job gets no further slot, as far as its queue decides. @param slots that one of its tasks needs */
   def waits(job: String, slots: Int): Option[String] =
-    if (!queues.admitted(job)) Some(s"waits to be admitted: ${full(job)}; number ${queues.position(job)} of those that wait")
-    else queues.atCeiling(job, slots, ledger.isSafe(_, job))
+    if (queues.admitted(job)) queues.atCeiling(job, slots, ledger.isSafe(_, job))
       .map(queue => s"waits: queue $queue is at its ceiling of ${counted(queues.ceiling(queue), "slot")}")
+    else Some(refusals.get(job) match {
+      case Some(refused) if refused.isFinal => s"refused: ${why(job, refused)}"
+      case Some(refused) => s"has no place: ${why(job, refused)}"
+      case None => s"waits to be admitted: ${full(job)}; number ${queues.position(job)} of those that wait"
+    })
+}
+
+private object QueuedJobs {
+  /** Until a refused job is cancelled: longer than the listener bus mostly needs to report that another one ended. */
+  val GraceMs = 1000L
+  val Admitted = "its queue admits it"
+
+  /** A job that its queue neither runs nor lets wait. @param timedOut it has waited for too long, rather than found too many that wait */
+  final class Refused(val sinceMs: Long, val timedOut: Boolean = false) {
+    /** Its latest Spark job that was cancelled for it, -1 where it had none; None: it is not cancelled yet. */
+    var cancelledTo: Option[Int] = None
+    def isFinal: Boolean = cancelledTo.isDefined
+  }
 }

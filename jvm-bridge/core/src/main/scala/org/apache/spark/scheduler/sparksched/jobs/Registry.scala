@@ -116,7 +116,7 @@ private[sparksched] final class Registry(
     job.stages(stage) = started
     val shown = StageNames.shown(name, mark.statement)
     job.stageNames(stage) = shown
-    job.warned(mark.warnings).foreach(warning => stories.add(mark.key, nowMs, s"mark: ${warning.sentence}"))
+    job.warned((job.mark.warnings ++ mark.warnings).distinct).foreach(warning => stories.add(mark.key, nowMs, s"mark: ${warning.sentence}"))
     ledger.stageStarted(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
       vertex = stageId.toString, successors = outlook.next,
@@ -189,6 +189,7 @@ private[sparksched] final class Registry(
       job.actions.ended(sparkJobId, failed)
       job.lastActiveMs = nowMs
       releaseIfFailed(job, nowMs)
+      if (job.actions.sparkJobs.isEmpty && job.stages.nonEmpty) queued.foreach(q => toldByQueue(q.onlyServes(key, nowMs), nowMs))
       if (job.mark.grouping == JobMark.BySparkJob) jobEnded(key, "ended", nowMs)
     }
   }
@@ -270,7 +271,7 @@ private[sparksched] final class Registry(
     stories.ended(last, nowMs)
     sums.over(last)
     ledger.jobEnded(key, nowMs)
-    queued.toList.flatMap(_.ended(key)).foreach(stories.add(_, nowMs, "its queue admits it"))
+    queued.foreach(q => toldByQueue(q.ended(key, nowMs), nowMs))
     events.offer(Event.JobEnded(nowMs, key, outcome, Some(endedMs).filter(_ != nowMs)))
     ended(key)
   }
@@ -290,11 +291,17 @@ private[sparksched] final class Registry(
   /** How often a job was admitted after it had waited in its queue. */
   def admissions: Long = queued.fold(0L)(_.admitted)
 
-  /** Cancels the jobs that have waited in their queues for too long. */
-  def refuseOverdue(nowMs: Long): Unit = for (q <- queued; key <- q.overdue(nowMs); job <- jobs.get(key)) {
-    stories.add(key, nowMs, "refused: it waited in its queue for too long")
-    job.actions.sparkJobs.foreach(q.late(key, job.mark.name, _))
+  /** Cancels the jobs that have waited in their queues for too long, or for which there was no place and is none yet. */
+  def refuseOverdue(nowMs: Long): Unit = queued.foreach { q =>
+    toldByQueue(q.look(nowMs), nowMs)
+    for (key <- q.due(nowMs); job <- jobs.get(key)) {
+      q.cancel(key, job.mark.name, job.actions.sparkJobs)
+      q.waits(key, 1).foreach(stories.add(key, nowMs, _))
+    }
   }
+
+  private def toldByQueue(said: Seq[(String, String)], nowMs: Long): Unit =
+    said.foreach { case (key, sentence) => stories.add(key, nowMs, sentence) }
 
   /** Ends Spark jobs whose end nobody reported; see [[SparkJobs.lost]]. */
   def endMissing(known: Int => Boolean, nowMs: Long): Unit =
@@ -416,7 +423,9 @@ private[sparksched] final class Registry(
 
   /** An operator switches what holds for all jobs. */
   def switch(change: Event.SchedulingChanged, plans: ReceivedPlans): Unit = {
+    val enforced = orders.enforces
     orders.switch(change)
+    if (orders.enforces && !enforced) queued.foreach(q => toldByQueue(q.switchedOn(change.timeMs), change.timeMs))
     jobs.foreach { case (key, job) =>
       job.inShadow.held.switchTo(orders.shadow, ledger.heldIdleMs(key, change.timeMs))
       job.inShadow.predicted.switchTo(orders.shadow, ledger.predictedIdleMs(key))

@@ -1,0 +1,151 @@
+package org.apache.spark.scheduler.sparksched
+package jobs
+
+import scala.collection.mutable
+
+import org.scalatest.funsuite.AnyFunSuite
+import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
+import schedcore.enforce.QueueUsage
+import schedcore.events.{Event, EventQueue, HeldSlotEvents}
+import schedcore.ledger.{Ledger, TaskShape}
+import schedcore.marks.JobMark
+import schedcore.settings.{Modes, QueueTree, Settings}
+
+/** Jobs that wait in their queues, are refused, and come back. */
+final class QueuedJobsSuite extends AnyFunSuite {
+  private val noLater = "queue q runs 1 job, its most, and as many jobs wait as may"
+
+  private final class World(limits: String, mode: String = Modes.On) {
+    private val queue = new EventQueue(1000, () => 0L, body => body(Nil))
+    private val ledger = new Ledger(new HeldSlotEvents(queue))
+    private val plans = new ReceivedPlans(400)
+    private var modeNow = mode
+    val cancelled = mutable.ArrayBuffer.empty[(Int, String)]
+    val usage = new QueueUsage(QueueTree.parse(s"""{"queues":[{"queue":"q",$limits}],"rules":[],"default":"q"}""").get)
+    val queued = new QueuedJobs(usage, ledger, (sparkJob, why) => if (modeNow == Modes.On) cancelled += sparkJob -> why)
+    val registry = new Registry(
+      Settings.from(Map("spark.sched.mode" -> mode)), ledger, queue, "me", _ => (), (_, _, _) => (), Some(queued))
+    registry.offered("e", "h", profile = 0, 4, 0)
+
+    def stage(sparkJob: Int, atMs: Long, name: String, marks: (String, String)*): String = {
+      val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
+      registry.stageStarted(
+        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false),
+        barrier = false, restartable = true, shape = TaskShape(), pool = None, property, atMs).job
+    }
+
+    def stage(sparkJob: Int, atMs: Long, marks: (String, String)*): String = stage(sparkJob, atMs, s"$sparkJob.0", marks: _*)
+
+    def ends(job: String, sparkJob: Int, atMs: Long): Unit = {
+      registry.stageEnded(job, s"$sparkJob.0", completed = true, atMs)
+      registry.sparkJobEnded(sparkJob, failed = false, atMs)
+    }
+
+    def switchTo(next: String, atMs: Long): Unit = {
+      modeNow = next
+      registry.switch(Event.SchedulingChanged(atMs, "fifo", next, false, "ann"), plans)
+    }
+
+    def refusals: Int = usage.uses.map(_.refused).sum
+    def story(job: String): Seq[String] = registry.stories.of(job).map(_.text)
+  }
+
+  private val onePlace = """"max_running_jobs":1,"max_waiting_jobs":0"""
+
+  test("a Spark job that begins before the end of the previous one is known gets its place") {
+    val w = new World(onePlace)
+    val first = w.stage(1, 0)
+    val second = w.stage(2, 10)
+    assert(!w.usage.admitted(second) && w.queued.waits(second, 1) === Some(s"has no place: $noLater"))
+    w.registry.refuseOverdue(500)
+    w.ends(first, 1, 600)
+    assert(w.usage.admitted(second) && w.registry.admissions === 1 && w.story(second).contains("its queue admits it"))
+    w.registry.refuseOverdue(5000)
+    assert(w.cancelled === Nil && w.refusals === 0)
+  }
+
+  test("a job without a place is cancelled about a second later, and says so until it is gone") {
+    val w = new World(onePlace)
+    w.stage(1, 0)
+    val second = w.stage(2, 10, "id" -> "x")
+    w.stage(2, 20, "3.0", "id" -> "x")
+    w.registry.refuseOverdue(1009)
+    assert(w.cancelled === Nil)
+    w.registry.refuseOverdue(1010)
+    w.registry.refuseOverdue(2010)
+    assert(w.cancelled === Seq(2 -> s"job mark-x: $noLater") && w.refusals === 1)
+    assert(w.queued.waits(second, 1) === Some(s"refused: $noLater") && w.story(second).contains(s"refused: $noLater"))
+    // A further stage of the cancelled Spark job, then a later Spark job.
+    w.stage(2, 2020, "4.0", "id" -> "x")
+    assert(w.cancelled.map(_._1) === Seq(2, 2))
+    w.stage(5, 2030, "id" -> "x")
+    w.registry.refuseOverdue(2040)
+    assert(w.cancelled.map(_._1) === Seq(2, 2) && w.queued.waits(second, 1) === Some(s"has no place: $noLater"))
+  }
+
+  test("a job that waited for too long says that, also when a further stage of it begins") {
+    val w = new World(""""max_running_jobs":1,"wait_timeout":"1s"""")
+    w.stage(1, 0)
+    val second = w.stage(2, 0)
+    assert(w.queued.waits(second, 1) === Some("waits to be admitted: queue q runs 1 job, its most; number 1 of those that wait"))
+    w.registry.refuseOverdue(1000)
+    val why = "it waited for wait_timeout, and queue q runs 1 job, its most"
+    w.stage(2, 1010, "3.0")
+    assert(w.cancelled.map(_._1) === Seq(2, 2) && w.cancelled.forall(_._2.endsWith(why)))
+    assert(w.queued.waits(second, 1) === Some(s"refused: $why"))
+  }
+
+  for (mode <- Seq(Modes.Shadow, Modes.Off); limits <- Seq(onePlace, """"max_running_jobs":1,"wait_timeout":"1s""""))
+    test(s"a job that was refused in mode $mode and runs gets a place when the mode is on, or is cancelled: $limits") {
+      for (isFull <- Seq(false, true)) {
+        val w = new World(limits, mode)
+        val first = w.stage(1, 0)
+        val second = w.stage(2, 0)
+        w.registry.refuseOverdue(1000)
+        assert(w.refusals === 1 && w.cancelled === Nil)
+        if (!isFull) w.ends(first, 1, 2000)
+        w.switchTo(Modes.On, 3000)
+        assert(w.usage.admitted(second) === !isFull)
+        w.registry.refuseOverdue(4000)
+        w.registry.refuseOverdue(5000)
+        assert(w.cancelled.map(_._1) === (if (isFull) Seq(2) else Nil))
+      }
+    }
+
+  for (marks <- Seq(Nil, Seq("id" -> "x")))
+    test(s"a stage of a job that was cancelled before its admission runs for the other job that needs it, marks: $marks") {
+      val w = new World(""""max_running_jobs":1""")
+      w.stage(1, 0)
+      val second = w.stage(2, 0, marks: _*)
+      assert(w.usage.room(second, _ => false) === 0)
+      w.registry.sparkJobEnded(2, failed = true, 10)
+      assert(w.usage.room(second, _ => false) === QueueUsage.Unlimited && w.registry.admissions === 1)
+      assert(w.usage.uses.head.waiting === 0)
+      if (marks.nonEmpty) {
+        w.stage(3, 20, marks: _*)
+        assert(!w.usage.admitted(second) && w.usage.position(second) === 1, "its next Spark job waits again")
+      }
+    }
+
+  test("a priority that a queue lowers is in the job's story and among its warnings; one that nobody set is no fault") {
+    val w = new World(""""max_priority":3""")
+    val job = w.stage(1, 0, "id" -> "x", "priority" -> "5")
+    val lowered = "spark.sched.job.priority is 5 but max_priority of queue q is 3: lowered to it"
+    assert(w.story(job).contains(s"mark: $lowered"))
+    assert(w.registry.jobFacts(0)(_ => None).flatMap(_.mark.warnings).map(_.sentence) === Seq(lowered))
+    val below = new World(""""max_priority":-2""")
+    val plain = below.stage(1, 0)
+    assert(below.registry.priority(plain) === -2 && below.registry.warnings.limited === 0)
+    assert(below.registry.jobFacts(0)(_ => None).flatMap(_.mark.warnings) === Nil)
+  }
+
+  test("places among many that wait follow priority and arrival, also after one changes and one leaves") {
+    val w = new World(""""max_running_jobs":1""")
+    w.stage(1, 0)
+    val jobs = (2 to 501).map(w.stage(_, 0))
+    assert(jobs.map(w.usage.position) === (1 to 500))
+    w.usage.ranked(jobs.last, 5)
+    w.usage.left(jobs(1))
+    assert(Seq(jobs.last, jobs.head, jobs(1), jobs(2)).map(w.usage.position) === Seq(1, 2, 0, 3))
+  }
+}
