@@ -224,9 +224,12 @@ class EndCorrection:
         """Learn from a job that completed."""
         self._bent_at_ms = None
         for category, (origin_ms, given) in self.forget(job):
+            if ended_ms <= origin_ms:
+                # Events come late: the job was over when its end was forecast, which says nothing of forecasts.
+                continue
             # The category learned last is at the end.
             learned = self._learned[category] = self._learned.pop(category, _Ends())
-            learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
+            learned.learn(given, (ended_ms - origin_ms) / 1000.0)
         while len(self._learned) > _MOST_CATEGORIES:
             del self._learned[next(iter(self._learned))]
 

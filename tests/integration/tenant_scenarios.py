@@ -78,33 +78,29 @@ _WRONG = {
 
 
 def crowd(spark: SparkSession) -> Result:
-    """Forty jobs of five users, half on Spark Connect and half on a Thrift server, that wait for one that has
-    all slots; then it lets go of them."""
+    """Forty jobs of five users on Spark Connect that wait for one that has all slots; then it lets go of them."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     found: Result = {}
-    with _connect(spark) as connect, _thrift(spark) as thrift, release() as end:
+    with _connect(spark) as connect, release() as end:
         connect("ana").sql(_QUERY).collect()
         found["unmarked"] = page(f"{sc.uiWebUrl}/scheduling/?user=ana&state=ended")
-        jobs = [(USERS[n % 5], f"report-{n}", n % 2 == 0) for n in range(40)]
-        clients = [(connect if by_connect else thrift)(user) for user, _, by_connect in jobs]
+        jobs = [(USERS[n % 5], f"report-{n}") for n in range(40)]
+        clients = [connect(user) for user, _ in jobs]
 
         def holder() -> None:
             with spark_sched.job(spark, "holder", priority=9, user="owner"):
                 sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.1)).count()
 
-        def run(client: Any, name: str, by_connect: bool) -> None:
-            if by_connect:
-                with spark_sched.job(client, name):
-                    client.sql(_QUERY).collect()
-            else:
-                client(f"SET spark.sched.job.name={name}", _QUERY, "RESET spark.sched.job.name", "SELECT 1")
+        def run(client: Any, name: str) -> None:
+            with spark_sched.job(client, name):
+                client.sql(_QUERY).collect()
 
         threads = [InheritableThread(target=holder)]
         threads[0].start()
         wait_until(lambda: _running(spark) == {"holder": 4}, "the holder was to have all slots")
-        for client, (_, name, by_connect) in zip(clients, jobs, strict=True):
-            threads.append(InheritableThread(target=run, args=(client, name, by_connect)))
+        for client, (_, name) in zip(clients, jobs, strict=True):
+            threads.append(InheritableThread(target=run, args=(client, name)))
             threads[-1].start()
         wait_until(lambda: _waiting(spark) == 40, "forty jobs were to wait")
         found["whys"] = sorted(
@@ -122,7 +118,7 @@ def crowd(spark: SparkSession) -> Result:
     ]
     found["users"] = {each.name: each.jobs_ended for each in spark_sched.status(spark).users}
     found["usage"] = _answered("usage", "--json", "--by", "user", sc.uiWebUrl)
-    stories = [spark_sched.explain(spark, name) for _, name, _ in jobs]
+    stories = [spark_sched.explain(spark, name) for _, name in jobs]
     found["ended"] = [each.state for each in stories]
     found["stages"] = sorted(
         {

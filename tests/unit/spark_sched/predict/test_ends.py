@@ -52,6 +52,13 @@ def test_errors_for_names_without_runs_say_nothing_of_names_with_runs(situation:
     assert correction.corrected(situation, GIVEN, 0) is GIVEN
 
 
+def test_the_forecast_of_a_job_that_was_over_by_then_teaches_nothing():
+    correction = EndCorrection()
+    correction.note("late", WAITS, 5_000, GIVEN)
+    correction.ended("late", 4_990)
+    assert correction.corrected(WAITS, GIVEN, 6_000) is GIVEN
+
+
 @pytest.mark.parametrize("arrives", [False, True])
 def test_jobs_that_wait_are_corrected_by_those_of_their_priority(arrives: bool):
     """The low ones take three times as long as given, the high ones what is given; nobody has begun."""

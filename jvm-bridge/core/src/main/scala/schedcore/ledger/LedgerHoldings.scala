@@ -27,7 +27,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   var looks = 0L
   val counters = new LedgerCounters
   /** Whether the queue of the job of this key lets it hold one more slot. */
-  var queueLets: String => Boolean = _ => true
+  var queueLets: String => Boolean = (_: String) => true
   private var held = 0
   private var heldSinceMs = 0L
 
