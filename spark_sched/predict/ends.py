@@ -225,7 +225,7 @@ class EndCorrection:
         self._bent_at_ms = None
         for category, (origin_ms, given) in self.forget(job):
             if ended_ms <= origin_ms:
-                # Events come late: the job was over when its end was forecast, which says nothing of forecasts.
+                # Events come late: when its end was forecast, the job was over.
                 continue
             # The category learned last is at the end.
             learned = self._learned[category] = self._learned.pop(category, _Ends())

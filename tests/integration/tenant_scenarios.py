@@ -78,7 +78,7 @@ _WRONG = {
 
 
 def crowd(spark: SparkSession) -> Result:
-    """Forty jobs of five users on Spark Connect that wait for one that has all slots; then it lets go of them."""
+    """Forty jobs of five users on Spark Connect wait for one that has all slots, until it lets go of them."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     found: Result = {}

@@ -108,7 +108,7 @@ def test_a_job_that_waited_for_an_equal_lends_held_slots_to_equals_only(scenario
 def test_an_earlier_job_is_first_in_its_later_actions_too(scenario: Scenario) -> None:
     result = scenario("by_arrival")
     nothing_leaked(result)
-    # In the order of their launches: four tasks of the later job came in between, at the barrier; the others follow.
+    # By launches: four tasks of the later job came in between, at the barrier; the others follow.
     assert max(result["mine"]) < result["later"][4]
 
 
