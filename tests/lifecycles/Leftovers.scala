@@ -22,7 +22,8 @@ object Leftovers {
     "records.ledger.barriers.", // what deadlines learn from, bounded
     "records.tally.shadow.before", "records.tally.shadow.past", "records.registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
-    "records.registry.heldIdle.", "records.registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
+    "records.registry.heldIdle.", "records.registry.sums.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
+    "steering.policies", // the names that a planner knows
     "records.registry.blocks.", "records.registry.warnings.logged", "records.registry.stories.over", "records.registry.stories.fresh", // the latest, so many at most
     "sqlOutlook.writers", "sqlOutlook.results", // the same
     "status.timeline.", // what the UI draws of the executors that are there, so many samples at most
