@@ -339,7 +339,7 @@ def recurring_slo(spark: SparkSession) -> Result:
         "three runs were to be learned",
     )
     told = spark_sched.admission(spark, "nightly", tasks=4, deadline="5 min")
-    late = spark_sched.admission(spark, "nightly", tasks=4, deadline=0.01)
+    late = spark_sched.admission(spark, "nightly", tasks=4, deadline=0.001)
     return {
         "first": str(first),
         "told": str(told),

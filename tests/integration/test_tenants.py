@@ -87,7 +87,8 @@ def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None
     assert {row["user"]: row["jobs"] for row in usage["rows"]} == found["users"]
     # 3. Work without a name, and stages, are called by what they do.
     assert "SELECT count(*) FROM range(0, 8, 1, 2)" in found["unmarked"]
-    assert not any("$anonfun$" in name or "Spark Connect" in name for name in found["stages"])
+    unnamed = [name for name in found["stages"] if "$anonfun$" in name or "Spark Connect" in name]
+    assert unnamed == []
     assert any("SELECT count(*)" in name for name in found["stages"])
 
 

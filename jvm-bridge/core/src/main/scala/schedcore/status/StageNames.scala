@@ -8,9 +8,12 @@ object StageNames {
   /** Where a Python thread began, not where the program called Spark. */
   private val Threads = Seq("copy_local_properties at ", "/threading.py:", "/concurrent/futures/thread.py:")
 
+  /** What Spark Connect calls the stages of its sessions: the client's message. */
+  private val ConnectMessage = "Spark Connect - "
+
   /** @param statement what the stage's Spark job does, if that is known */
   def shown(callSite: String, statement: Option[String]): String =
-    if (callSite.contains(Adaptive)) statement.getOrElse("part of a SQL query")
+    if (callSite.contains(Adaptive) || callSite.startsWith(ConnectMessage)) statement.getOrElse("part of a SQL query")
     else if (Threads.exists(callSite.contains(_))) statement.getOrElse(callSite)
     else callSite
 }

@@ -139,6 +139,7 @@ final class StatusSuite extends AnyFunSuite {
     assert(StageNames.shown("count at report.py:3", Some("SELECT 1")) === "count at report.py:3")
     assert(StageNames.shown("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768", Some("SELECT 1")) === "SELECT 1")
     assert(StageNames.shown("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768", None) === "part of a SQL query")
+    assert(StageNames.shown("Spark Connect - session_id: \"02549076\" user_context { user_id: \"eve\" }", Some("SELECT 1")) === "SELECT 1")
     val thread = "copy_local_properties at /usr/lib/python3.11/threading.py:982"
     assert(StageNames.shown(thread, Some("SELECT 1")) === "SELECT 1")
     assert(StageNames.shown(thread, None) === thread)
