@@ -44,8 +44,10 @@ _SOURCES = Path(__file__).parent / "scale"
 _MAIN = "org.apache.spark.scheduler.sparksched.DriverScale"
 _HEAP = "-Xmx4g"
 #: Packages of the JVM that Spark opens to itself on Java 17.
-_OPENED = ("java.lang", "java.lang.invoke", "java.io", "java.net", "java.nio", "java.util")
-_OPENED += ("java.util.concurrent", "sun.nio.ch", "sun.security.action")
+_OPENED = (
+    *("java.lang", "java.lang.invoke", "java.io", "java.net", "java.nio", "java.util"),
+    *("java.util.concurrent", "sun.nio.ch", "sun.security.action"),
+)
 _PLANS = ("none", "reservation", "3sigma", "slearn", "victims")
 _OURS, _STOCK, _NULL = "ours", "stock", "null"
 

@@ -22,7 +22,7 @@ import gc
 import io
 import json
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
@@ -35,6 +35,7 @@ from rich.progress import track
 from spark_sched.planner import loop as loops
 from spark_sched.planner.log import make_log
 from spark_sched.planner.process import make_loop
+from spark_sched.protocol.events import parse_batch
 
 _POLICIES = "reservation,las,fair,slearn,3sigma,priority-evictions"
 _SLOTS_EACH = 16
@@ -71,7 +72,7 @@ class Laps:
     """Processor time by part, in ms, since the last `take`."""
 
     def __init__(self) -> None:
-        self._ms: Counter[str] = Counter()
+        self._ms: dict[str, float] = defaultdict(float)
 
     def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*given: Any, **named: Any) -> Any:
@@ -84,7 +85,7 @@ class Laps:
         return timed
 
     def take(self) -> dict[str, float]:
-        found, self._ms = dict(self._ms), Counter()
+        found, self._ms = dict(self._ms), defaultdict(float)
         return found
 
 
@@ -198,10 +199,14 @@ class Planner:
         self._version = 0
         self._loop = loop = make_loop(self._driver, make_log(io.StringIO()))
         loop._pace.clock_ms = loop._outlook._clock_ms = self._clock_ms
-        loop.state.snapshot = laps.timed("snapshot", loop.state.snapshot)
-        loop._policy.decide = laps.timed("decide", loop._policy.decide)
-        loop._plans.texts.of = laps.timed("text", loop._plans.texts.of)
-        loop._outlook.ends = laps.timed("ends", loop._outlook.ends)
+        parts = (
+            ("snapshot", loop.state, "snapshot"),
+            ("decide", loop._policy, "decide"),
+            ("text", loop._plans.texts, "of"),
+            ("ends", loop._outlook, "ends"),
+        )
+        for part, owner, method in parts:
+            setattr(owner, method, laps.timed(part, getattr(owner, method)))
 
     def _clock_ms(self) -> float:
         return self._passed_ms + 1000.0 * time.process_time()
@@ -217,7 +222,7 @@ class Planner:
         self._version += len(events)
         head = {"schema": 1, "version": self._version, "reset": reset, "dropped": 0, "now_ms": self.now_ms()}
         text = json.dumps({**head, "events": events}, separators=(",", ":"))
-        self._laps.timed("events", lambda: self._loop._take(loops.parse_batch(text)))()
+        self._laps.timed("events", lambda: self._loop._take(parse_batch(text)))()
         return len(text)
 
     def plan(self) -> int:
@@ -240,8 +245,8 @@ class Planner:
 def measure(policy: str, jobs: int, executors: int, cycles: int, seed: int) -> dict[str, Any]:
     """Figures of one policy. Raises ClickException if a plan failed or an event was not understood."""
     laps = Laps()
-    forecasts = loops.forecasts
-    loops.forecasts = laps.timed("forecasts", forecasts)
+    forecasts = vars(loops)["forecasts"]
+    vars(loops)["forecasts"] = laps.timed("forecasts", forecasts)
     try:
         planner = Planner(policy, laps)
         cluster = Cluster(executors, planner.now_ms, seed)
@@ -271,7 +276,7 @@ def measure(policy: str, jobs: int, executors: int, cycles: int, seed: int) -> d
         if wrong:
             raise click.ClickException(f"the measurement of {policy} is not valid: {'; '.join(wrong)}")
     finally:
-        loops.forecasts = forecasts
+        vars(loops)["forecasts"] = forecasts
     return {"policy": policy, "running": cluster.running, **figures(rows, parts)}
 
 
