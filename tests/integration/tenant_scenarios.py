@@ -10,6 +10,7 @@ import socket
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,15 @@ def _connect(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
         yield client
 
 
+@cache
+def _thrift_port() -> int:
+    """One for all applications of this JVM: Hive keeps the first one that it is given."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 def _listens(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
@@ -300,9 +310,7 @@ def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
     without statements it closes.
     """
     jvm: Any = spark.sparkContext._jvm
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _thrift_port()
     hadoop = spark.sparkContext._jsc.sc().hadoopConfiguration()
     for key, value in (("port", str(port)), ("bind.host", "127.0.0.1")):
         hadoop.set(f"hive.server2.thrift.{key}", value)
