@@ -116,7 +116,7 @@ sc.setLocalProperty("spark.sched.job.name", None)
 until(lambda now: now["plans_accepted"] > 0)
 first = counters()["planner_pid"]
 # As one that cleans temporary files does.
-command = subprocess.run(["ps", "-o", "args=", "-p", str(first)], capture_output=True, text=True).stdout
+command = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(first)], capture_output=True, text=True).stdout
 shutil.rmtree(re.search(r"/\\S*/spark-sched-package-[^/\\s]*", command)[0])
 os.kill(first, signal.SIGKILL)
 until(lambda now: now["planner_pid"] not in (-1, first))
