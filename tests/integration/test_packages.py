@@ -116,8 +116,8 @@ sc.setLocalProperty("spark.sched.job.name", None)
 until(lambda now: now["plans_accepted"] > 0)
 first = counters()["planner_pid"]
 # As one that cleans temporary files does.
-command = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(first)], capture_output=True, text=True).stdout
-shutil.rmtree(re.search(r"/\\S*/spark-sched-package-[^/\\s]*", command)[0])
+shown = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(first)], capture_output=True, text=True)
+shutil.rmtree(re.search(r"/\\S*/spark-sched-package-[^/\\s]*", shown.stdout)[0])
 os.kill(first, signal.SIGKILL)
 until(lambda now: now["planner_pid"] not in (-1, first))
 print(json.dumps({
