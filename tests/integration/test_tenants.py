@@ -19,6 +19,14 @@ SERVERS = on(
     "spark.connect.grpc.binding.port=0",
     "spark.sql.shuffle.partitions=2",
 )
+WITH_UI = on(
+    "spark-sched:local[4]",
+    "spark.sched.reservation.gap=10min",
+    "spark.connect.grpc.binding.port=0",
+    "spark.sql.shuffle.partitions=2",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
 
 
 @SERVERS
@@ -46,14 +54,7 @@ def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str
         assert (user, priority) == ("alice", 2)
 
 
-@on(
-    "spark-sched:local[4]",
-    "spark.sched.reservation.gap=10min",
-    "spark.connect.grpc.binding.port=0",
-    "spark.sql.shuffle.partitions=2",
-    "spark.ui.enabled=true",
-    "spark.ui.port=0",
-)
+@WITH_UI
 def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None:
     found: dict[str, Any] = scenario("crowd")
     # 1. While they wait.
@@ -92,14 +93,7 @@ def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None
     assert any("SELECT count(*)" in name for name in found["stages"])
 
 
-@on(
-    "spark-sched:local[4]",
-    "spark.sched.reservation.gap=10min",
-    "spark.connect.grpc.binding.port=0",
-    "spark.sql.shuffle.partitions=2",
-    "spark.ui.enabled=true",
-    "spark.ui.port=0",
-)
+@WITH_UI
 def test_a_session_that_sets_what_does_not_count_hears_of_it(scenario: Scenario) -> None:
     found = scenario("wrong_settings")
     errors = found["errors"]

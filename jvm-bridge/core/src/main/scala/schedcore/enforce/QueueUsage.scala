@@ -173,6 +173,8 @@ final class QueueUsage(val tree: QueueTree) {
 
   /** The path of a job's queue. */
   def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
+  /** The topmost of the queues that the job is in. */
+  def topQueueOf(job: String): Option[String] = jobs.get(job).map(_.path.head.spec.path)
 
   private def full(use: QueueUse): Boolean = use.spec.maxRunningJobs.exists(use.jobs >= _)
   private def isCrowded(entry: QueuedJob): Boolean = entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))

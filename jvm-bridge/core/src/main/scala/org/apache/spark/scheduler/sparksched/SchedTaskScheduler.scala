@@ -272,6 +272,7 @@ private[spark] final class SchedTaskScheduler(
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
       val freed = heldSlotEvents.freed
+      val makesRoom = ours(manager).exists(m => round.makesRoom(m.job)) // The task's end may end its job, which is in no queue then.
       val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
       ours(manager).foreach { m =>
         if (state == TaskState.FINISHED) m.endedWell(tid)
@@ -282,7 +283,7 @@ private[spark] final class SchedTaskScheduler(
         }
       }
       // The backend offers only this executor next, but slots of others may have been freed, or copies may be due there.
-      if (heldSlotEvents.freed > freed || round.metCeilings || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
+      if (heldSlotEvents.freed > freed || makesRoom || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
       tally.shadow.look(now)
       rearm()
     }

@@ -80,6 +80,27 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
     until(f.offer(1).nonEmpty)
   }
 
+  test("the end of a task of a queue at its ceiling has all slots offered, one of another queue not") {
+    val f = new Fixture("spark.sched.queues" ->
+      """{"default":"rest","queues":[{"queue":"etl","ceiling":1},{"queue":"rest"}],"rules":[{"queue":"etl","name":"etl"}]}""")
+    f.ours.timer.stop()
+    val etl = f.submit(0, "etl", priority = 0, tasks = 2)
+    f.submit(1, "first", priority = 0)
+    val (ofEtl, ofOthers) = f.offer(1, 2, 3).partition(task => f.ours.taskIdToTaskSetManager.get(task.taskId) eq etl)
+    assert((ofEtl.size, ofOthers.size, etl.waitingTasks) === ((1, 1, 1)))
+    // 1. The end of another queue's task makes no room.
+    val first = f.backend.revived
+    f.finish(ofOthers.head)
+    assert(f.backend.revived === first)
+    // 2. Offers of one executor, in which nobody asks for the queue, change nothing.
+    f.submit(2, "second", priority = 9)
+    assert(f.offer(2).size === 1)
+    val second = f.backend.revived
+    f.ours.statusUpdate(ofEtl.head.taskId, TaskState.FINISHED, SeededRun.result)
+    until(f.backend.revived > second)
+    assert(f.offer(1, 3).size === 1 && etl.waitingTasks === 0)
+  }
+
   test("a plan whose time is over keeps nobody waiting though no timer came, and all slots are offered") {
     val f = new Fixture
     f.ours.timer.stop()

@@ -38,7 +38,8 @@ private[sparksched] final class OfferRound(
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
-  private var ceilings = false
+  // Queues that were at their ceilings, each by the name of its topmost ancestor, since all executors were last offered.
+  private val atCeilings = mutable.HashSet.empty[String]
   private var askedInVain = false // the last round started nothing and wanted another one
   // Spark's entries are in seconds. They are read only if packing is on.
   private lazy val backlog = new Backlog(
@@ -58,8 +59,10 @@ private[sparksched] final class OfferRound(
   /** Whether the current offers are of slots that nobody took before. */
   def givesSpare: Boolean = enforcement.givesSpare
 
-  /** Whether a queue at its ceiling kept a slot from a task set in the last round: the end of one of its tasks makes room on any executor. */
-  def metCeilings: Boolean = ceilings
+  /** Whether a queue at its ceiling kept a slot from a task set to which the end of a task of this job makes room, on any executor. */
+  def makesRoom(job: String): Boolean = atCeilings.nonEmpty && topQueue(job).exists(atCeilings)
+
+  private def topQueue(job: String): Option[String] = records.queues.flatMap(_.topQueueOf(job))
 
   /** Whether a round is under way. */
   def underWay: Boolean = running
@@ -72,16 +75,16 @@ private[sparksched] final class OfferRound(
       if (scheduler.settings.packs) scheduler.failOpen("packing", ())(backlog.observe(tasksLackSlots, atMs))
       placed
     } else {
-      scheduler.failOpen("offers", ())(begin(atMs))
+      scheduler.failOpen("offers", ())(begin(atMs, isAllFreeResources))
       if (scheduler.settings.packs) scheduler.failOpen("packing", ())(backlog.forget())
       spread(offers, isAllFreeResources)
     } finally running = false
   }
 
-  private def begin(atMs: Long): Unit = {
+  private def begin(atMs: Long, all: Boolean): Unit = {
     nowMs = atMs
     enforcement.begin(registry.runningByJob, nowMs)
-    ceilings = false
+    if (all) atCeilings.clear()
     refused.clear()
     refusedOn.clear()
     yieldsBefore = ledger.yields
@@ -90,7 +93,7 @@ private[sparksched] final class OfferRound(
 
   private def enforced(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
     val apart = scheduler.failOpen("offers", false) {
-      begin(atMs)
+      begin(atMs, isAllFreeResources)
       enforcement.owe(owedByPools)
       // Spark's own count of slots is wrong only while this scheduler refuses some.
       (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)) ||
@@ -215,7 +218,7 @@ private[sparksched] final class OfferRound(
       refused += manager
       refusedOn += executor
     }
-    ceilings ||= verdict eq Verdict.AtCeiling
+    if (verdict eq Verdict.AtCeiling) atCeilings ++= topQueue(manager.job)
     if (idleSlots.isDefined) {
       val byQueue = (verdict eq Verdict.AtCeiling) || (verdict eq Verdict.NotAdmitted)
       if (verdict.may || byQueue || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan allows it spare slots.
@@ -263,9 +266,12 @@ private[sparksched] final class OfferRound(
     youngest.isDefined
   }
 
-  /** Task sets without those that may use none of these executors, after too many failures there: they wait for other ones. */
+  /**
+   * Task sets without those that may use none of these executors, after too many failures there: they wait for other ones. The first
+   * ones claim the room of their queues, so that there the order counts.
+   */
   private def mayUse(idle: Seq[(String, String)]): Iterable[SchedTaskSetManager] =
-    ours.filterNot(m => idle.forall { case (executor, host) => m.isExcludedFrom(executor, host) })
+    (if (records.queues.isEmpty) ours else ours(queue().iterator)).filterNot(m => idle.forall { case (executor, host) => m.isExcludedFrom(executor, host) })
 
   /** Offers the remaining slots to task sets that may only take spare ones. */
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
@@ -352,7 +358,8 @@ private[sparksched] final class OfferRound(
   /** The task set of an active stage. */
   def managerOf(stage: String): Option[SchedTaskSetManager] = ours.find(_.stage == stage)
 
-  private def ours: Iterable[SchedTaskSetManager] = sets().collect { case m: SchedTaskSetManager => m }.toList
+  private def ours: Iterable[SchedTaskSetManager] = ours(sets())
+  private def ours(among: Iterator[TaskSetManager]): Iterable[SchedTaskSetManager] = among.collect { case m: SchedTaskSetManager => m }.toList
 
   /** Contradictions in the ledger, and which slots a checked round kept from somebody for no reason, in sentences. */
   def violations(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] =
