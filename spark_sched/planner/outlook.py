@@ -241,7 +241,11 @@ class Outlook:
                 if correction.is_new(view.job, narrowest):
                     given = _kept(knots_s[row])
                     if arrival is not None:
-                        correction.note(view.job, arrival, now_ms, given)
+                        # From the submission on: a busy planner may see a job first when it is about to end.
+                        since_ms = max(0, now_ms - view.started_ms)
+                        correction.note(
+                            view.job, arrival, now_ms - since_ms, given.later(since_ms / 1000.0)
+                        )
                     correction.note(view.job, situation, now_ms, given)
                 if narrowest not in bends:
                     bends[narrowest] = correction.bend(situation, now_ms)

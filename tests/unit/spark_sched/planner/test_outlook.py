@@ -150,6 +150,23 @@ def test_a_newcomer_is_corrected_by_jobs_that_began_at_once(first_seen_ms: int, 
     assert float(answered.quantile(0.5)) == pytest.approx(median_s, rel=0.05)
 
 
+def test_a_newcomer_is_no_shorter_for_jobs_that_were_first_seen_when_nearly_over():
+    """Each is seen 3.9 s after its submission, and ends 0.1 s later: it took 4 s and not 0.1 s."""
+    clock = Clock()
+    outlook = Outlook(clock)
+    for number in range(30):
+        clock.now_ms += 1_000.0
+        job = f"j{number}"
+        seen = cluster(replace(VIEW, job=job, running_slots=1))
+        outlook.see(seen)
+        planned = replace(plan(), jobs=(JobPlan(job, 0, 0, None, "why"),))
+        outlook.ends(seen, {job: KNOWN["j"]}, planned, 4_900)
+        outlook.learn(JobSummary(job, "n", True, "ended", 1_000, 5_000, False))
+    answered = outlook.of_newcomer("j", snapshot(), KNOWN, plan(), 1_000)
+    assert answered is not None
+    assert float(answered.quantile(0.5)) == pytest.approx(4.0, rel=0.05)
+
+
 def queue(*known: Forecast, running: int = 1, **entry: Any) -> tuple[Snapshot, dict[str, Forecast], Plan]:
     """Jobs that each have four tasks for the four slots; the first ones run."""
     jobs = [
