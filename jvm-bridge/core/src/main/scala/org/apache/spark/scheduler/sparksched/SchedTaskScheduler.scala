@@ -6,15 +6,14 @@ import org.apache.spark.{SparkContext, SparkEnv, SparkException, TaskKilled, Tas
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.backend.{ManagedScheduler, PlannedAllocation, SlotDemand, StockScheduler}
-import org.apache.spark.scheduler.sparksched.jobs.{DagOutlook, JobEndListener, StagePlace}
+import org.apache.spark.scheduler.sparksched.jobs.{JobEndListener, JobEnds, StageArrivals, StagePlace}
 import org.apache.spark.scheduler.sparksched.offers._
 import org.apache.spark.scheduler.sparksched.operators.{PlannerSwitch, StatusSource, StatusViews, Steering}
 import org.apache.spark.scheduler.sparksched.planner.{PlannerEntry, PlannerProcess, PlannerPythons}
 import org.apache.spark.scheduler.sparksched.sql.{MapOutput, SqlOutlook}
 import org.apache.spark.util.Utils
 import schedcore.SteadyClock
-import schedcore.ledger.{HeldIdle, PoolShare, ShadowCounters}
-import schedcore.marks.{JobMark, MarkSources}
+import schedcore.ledger.{HeldIdle, ShadowCounters}
 import schedcore.plan.{Plan, Refusal}
 import schedcore.settings.{Modes, Settings}
 
@@ -63,6 +62,7 @@ private[spark] final class SchedTaskScheduler(
     (stage, name, slots, ready, inputs) => afterChange(ledger.nextLearned(stage, name, slots, ready, nowMs, inputs)),
     (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
 
+  private val arrivals = new StageArrivals(this, records, slots, sqlOutlook)
   private val revival = new Revival(() => backend)
   private val evictions = new Evictions(
     registry, managerOf, job => round.waitingSlots(job), () => enforcing, killTaskAttempt(_, interruptThread = true, _))
@@ -131,7 +131,7 @@ private[spark] final class SchedTaskScheduler(
     try drained = planner.drain { () =>
       synchronized {
         heldSlotEvents.report()
-        registry.endFinished(id => dagScheduler.activeJobs.exists(_.jobId == id), nowMs)
+        registry.ends.applicationEnds(id => dagScheduler.activeJobs.exists(_.jobId == id), nowMs)
       }
       events.finish()
     } finally planner.stop(patient = drained) // also after an exception: its process must not outlive the application
@@ -152,44 +152,7 @@ private[spark] final class SchedTaskScheduler(
 
   /** Called in the DAGScheduler's event loop, by the new task set manager. */
   def stageStarted(stage: String, taskSet: TaskSet, barrier: Boolean): StagePlace =
-    failOpen("task set", StagePlace.None)(synchronized {
-      val profile = taskSet.resourceProfileId
-      val shape = slots.shape(profile)
-      val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.shape)
-      val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
-      val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-      // One time for all: a deadline that is a length of time counts from the start that the status shows.
-      val (startMs, aheadMs) = (nowMs, steadyClock.aheadMs)
-      val origin = records.origins.of(taskSet.properties)
-      val given = origin.given(property) // nobody's plan is read for another's stages
-      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, startMs - aheadMs, origin).laterBy(aheadMs)
-      val place = registry.stageStarted(
-        mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
-        restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), given, startMs)
-      waitingQueries.stageStarted(
-        stage, mark.key, mark.name, taskSet.priority, given(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), given, startMs)
-      val query = given(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
-      // A later attempt of a stage starts with some outputs present.
-      val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
-        yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, shape.slots)
-      output.foreach(sqlOutlook.began)
-      if (mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial) {
-        // A marked job may run more queries after this one.
-        val ends = mark.grouping == JobMark.BySqlExecution
-        query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(given), ends, place.last))
-      }
-      place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output, onlyShuffles = outlook.onlyShuffles)
-    })
-
-  /** The pool that a task set with these properties waits in, where pools share the slots fairly. */
-  private def fairPool(property: String => Option[String]): Option[PoolShare] =
-    Option.when(schedulingMode == SchedulingMode.FAIR) {
-      val name = property(SparkContext.SPARK_SCHEDULER_POOL).getOrElse("default")
-      // Spark creates an undeclared pool, with its defaults, only after the pool's first task set.
-      Option(rootPool.getSchedulableByName(name)).fold(PoolShare(name)) { p =>
-        PoolShare(name, p.weight, p.minShare, p.schedulingMode == SchedulingMode.FAIR)
-      }
-    }
+    failOpen("task set", StagePlace.None)(synchronized(arrivals.place(stage, taskSet, barrier)))
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
     super.taskSetFinished(manager)
@@ -211,7 +174,7 @@ private[spark] final class SchedTaskScheduler(
         revival.offered(isAllFreeResources)
         endDue(now)
         offers.foreach { o =>
-          registry.offered(o.executorId, o.host, o.resourceProfileId, slots.free(o), now)
+          registry.executors.offered(o.executorId, o.host, o.resourceProfileId, slots.free(o), now)
           if (round.excludes(o)) ledger.executorExcluded(o.executorId, now)
         }
       }
@@ -257,7 +220,7 @@ private[spark] final class SchedTaskScheduler(
 
   def taskLaunched(manager: SchedTaskSetManager, info: TaskInfo): Unit = failOpen("launch", ()) {
     round.launched(manager)
-    registry.taskLaunched(
+    registry.executors.taskLaunched(
       manager.job, manager.stage, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
       nowMs, manager.evictionsOf(info.index))
     plans.starts.launched(manager.job, events.currentVersion, manager.slotsPerTask)
@@ -273,7 +236,7 @@ private[spark] final class SchedTaskScheduler(
       val now = nowMs
       val freed = heldSlotEvents.freed
       val makesRoom = ours(manager).exists(m => round.makesRoom(m.job)) // The task's end may end its job, which is in no queue then.
-      val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
+      val ranMs = registry.executors.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
       ours(manager).foreach { m =>
         if (state == TaskState.FINISHED) m.endedWell(tid)
         m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))
@@ -297,10 +260,7 @@ private[spark] final class SchedTaskScheduler(
 
   /** A task of a stage that writes a shuffle is done. */
   def outputWritten(job: String, output: MapOutput, index: Int, status: MapStatus): Unit =
-    if (mayHold(job)) sqlOutlook.written(output, index, status)
-
-  /** Whether the job may hold slots. For other jobs it does not matter which stage follows. */
-  private def mayHold(job: String): Boolean = ledger.ruleOf(job).exists(_.isolation > 0.0)
+    if (registry.mayHold(job)) sqlOutlook.written(output, index, status)
 
   def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
@@ -321,7 +281,7 @@ private[spark] final class SchedTaskScheduler(
   override def executorLost(executorId: String, reason: ExecutorLossReason): Unit = synchronized {
     super.executorLost(executorId, reason)
     // Spark may report a loss twice, or while it only suspects one: the ledger follows Spark's own records.
-    failOpen("executor", ())(if (!isExecutorAlive(executorId)) registry.executorRemoved(executorId, reason.toString, nowMs))
+    failOpen("executor", ())(if (!isExecutorAlive(executorId)) registry.executors.removed(executorId, reason.toString, nowMs))
   }
 
   override def executorDecommission(executorId: String, decommissionInfo: ExecutorDecommissionInfo): Unit = synchronized {
@@ -348,16 +308,13 @@ private[spark] final class SchedTaskScheduler(
   def refuse(sparkJob: Int, why: String): Unit = context.cancelJob(sparkJob, why)
 
   def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange(registry.sparkJobEnded(sparkJobId, failed, nowMs))
-  def sqlExecutionEnded(id: Long, failed: Boolean): Unit = afterChange(registry.sqlExecutionEnded(id, failed, nowMs))
-  def sqlSessionSeen(session: String, setting: String => Option[String]): Unit =
-    afterChange(registry.sqlSessionSeen(session, setting, nowMs))
-  def batchEnded(query: String, batch: Long): Unit =
-    afterChange(registry.batchEnded(query, batch.toString, nowMs))
-  def streamEnded(query: String): Unit = afterChange(registry.streamEnded(query, nowMs))
+  /** A job that is more than one Spark job may be over. The time is in milliseconds. */
+  def jobOver(how: (JobEnds, Long) => Unit): Unit = afterChange(how(registry.ends, nowMs))
+
   /** @return whether any stage had this id as its mark; true where scheduling has failed open, for then nobody has seen */
   def endJob(id: String): Boolean = {
     var seen = true
-    afterChange { seen = registry.markEnded(id, nowMs) }
+    jobOver { (ends, nowMs) => seen = ends.markEnded(id, nowMs) }
     seen
   }
 
@@ -370,7 +327,7 @@ private[spark] final class SchedTaskScheduler(
   })
 
   /** Shadow mode begins or ends. */
-  def shadowed(now: Boolean): Unit = tally.shadow.switchTo(now, tally.sums(nowMs))
+  def shadowed(now: Boolean, nowMs: Long): Unit = tally.shadow.switchTo(now, tally.sums(nowMs))
 
   private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized(offeringFreed(change)))
 
@@ -406,7 +363,7 @@ private[spark] final class SchedTaskScheduler(
     heldSlotEvents.report()
     tally.shadow.look(now)
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
-    registry.forgetIdle(now)
+    registry.ends.endIdle(now)
     registry.refuseOverdue(now)
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
     if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)

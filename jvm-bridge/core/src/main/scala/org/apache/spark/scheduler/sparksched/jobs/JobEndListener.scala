@@ -67,18 +67,18 @@ private[sparksched] object JobEndListener {
 private object SqlEvents {
   def executionEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
     val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
-    scheduler.sqlExecutionEnded(end.executionId, failed = end.errorMessage.exists(_.nonEmpty))
+    scheduler.jobOver(_.sqlExecutionEnded(end.executionId, failed = end.errorMessage.exists(_.nonEmpty), _))
     Utils.tryLogNonFatalError(scheduler.records.origins.executionEnded(end).foreach { over =>
       over.blocks.foreach(scheduler.endJob)
-      scheduler.sqlSessionSeen(over.session, over.setting)
+      scheduler.jobOver(_.sqlSessionSeen(over.session, over.setting, _))
     })
   }
 
   def batchEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
     val progress = event.asInstanceOf[QueryProgressEvent].progress
-    scheduler.batchEnded(progress.id.toString, progress.batchId)
+    scheduler.jobOver(_.batchEnded(progress.id.toString, progress.batchId.toString, _))
   }
 
   def streamEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit =
-    scheduler.streamEnded(event.asInstanceOf[QueryTerminatedEvent].id.toString)
+    scheduler.jobOver(_.streamEnded(event.asInstanceOf[QueryTerminatedEvent].id.toString, _))
 }

@@ -6,20 +6,19 @@ import java.util.Properties
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.scheduler.TaskInfo
 import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import org.apache.spark.scheduler.sparksched.sql.SqlOutlook
 import schedcore.PlainText
 import schedcore.events.{Event, EventQueue}
 import schedcore.ledger.{HeldIdle, HeldIdleSums, Ledger, PoolShare, Rule, TaskShape}
-import schedcore.marks.{JobCrowds, JobMark, MarkedBlocks, MarkSources, Origin, SessionUsers, SqlMarks}
+import schedcore.marks.{JobCrowds, JobMark, Origin, SessionUsers}
 import schedcore.operators.{CalledJobs, Orders}
 import schedcore.plan.Overlay
 import schedcore.settings.Settings
-import schedcore.status.{ExecutorSnapshot, JobFacts, JobQueue, JobStories, JobSums, JobTimes, PlanForJob, SlotTimes, StageFacts, StageNames}
+import schedcore.status.{JobFacts, JobQueue, JobStories, JobSums, JobTimes, PlanForJob, SlotTimes, StageFacts, StageNames}
 
 /**
- * The jobs, stages, tasks and executors of this application.
+ * The jobs and stages of this application. How jobs end is in [[JobEnds]], what runs where in [[Executors]].
  *
  * Translates Spark's callbacks into calls of the ledger and events for the planner, so that both have the same state.
  * Used under the scheduler's lock only.
@@ -35,53 +34,18 @@ private[sparksched] final class Registry(
 
   private val jobs = mutable.LinkedHashMap.empty[String, RegisteredJob]
   private val sparkJobs = new SparkJobs
-  private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
-  private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
-  private val blocks = new MarkedBlocks
-  // The newest job of each series.
-  private val newest = mutable.HashMap.empty[String, String]
   /** Whom servers know the users of sessions to be. */
   val users = new SessionUsers
-  private val sqlMarks = new SqlMarks
   private val orders = new Orders(settings.mode)
   private val heldIdle = new HeldIdleSums
   private val crowds = new JobCrowds(settings.jobsPerUser)
   private var arrivals = 0
   /** What happened to each job, for people. */
   val stories = new JobStories
+  val executors = new Executors(ledger, events, stories, jobs.get, attemptOver, queued)
+  val ends = new JobEnds(settings, users, jobs, jobEnded)
   val sums = new JobSums
   val warnings = new MarkWarnings
-
-  // ---- executors ---------------------------------------------------------------------------------------------
-
-  def offered(executor: String, host: String, profile: Int, freeSlots: Int, nowMs: Long): Unit = {
-    // The first offer with slots has all slots of the executor. Offers between its registration and its launch have none.
-    if (freeSlots > 0 && !executors.contains(executor)) {
-      val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots, profile)
-      executors(executor) = added
-      queued.foreach(_.capacity(capacity._2))
-      ledger.executorAdded(executor, freeSlots, profile)
-      events.offer(added)
-    }
-    ledger.observeFree(executor, freeSlots, nowMs)
-  }
-
-  def executorRemoved(executor: String, reason: String, nowMs: Long): Unit = if (executors.contains(executor)) {
-    executors -= executor
-    running.valuesIterator.filter(_.executor == executor).toList.foreach(t => attemptEnded(t, "lost", nowMs))
-    queued.foreach(_.capacity(capacity._2))
-    ledger.executorRemoved(executor, nowMs)
-    events.offer(Event.ExecutorRemoved(nowMs, executor, reason))
-  }
-
-  /** Executors with a resource profile. */
-  def executorsWith(profile: Int): Iterator[Event.ExecutorAdded] = executors.valuesIterator.filter(_.profile == profile)
-
-  /** Slots of an executor, busy ones included. */
-  def slotsOf(executor: String): Int = executors.get(executor).fold(0)(_.slots)
-
-  /** Executors with slots that are free and not held, and how many. */
-  def idleExecutors: Seq[(Event.ExecutorAdded, Int)] = executors.valuesIterator.map(e => e -> ledger.idleOn(e.executor)).filter(_._2 > 0).toList
 
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
@@ -92,10 +56,8 @@ private[sparksched] final class Registry(
     val mark = admitted(marked, sparkJobId)
     val name = PlainText.short(callSite) // a program may call its stages what it likes
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
-    mark.session.foreach(sqlMarks.ran(_, mark.key))
     warnings.log(mark)
-    property(JobMark.Prefix + "id").foreach(blocks.stageStarted)
-    if (blocks.isOver(mark.key)) close(job, "ended", nowMs)
+    if (ends.stageBegan(mark, block = property(JobMark.Prefix + "id"))) close(job, "ended", nowMs)
     if (job.pool != pool) {
       job.pool = pool
       applyRule(job, plans, nowMs)
@@ -141,10 +103,7 @@ private[sparksched] final class Registry(
     crowds.began(mark)
     warnings.count(mark)
     warnings.log(mark)
-    mark.series.foreach { series =>
-      seriesEnded(series, nowMs)
-      newest(series) = mark.key
-    }
+    ends.began(mark, nowMs)
     ledger.jobStarted(mark.key, mark.marked, rule(mark, plans, None, mayHold = true))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
@@ -197,46 +156,6 @@ private[sparksched] final class Registry(
   private def releaseIfFailed(job: RegisteredJob, nowMs: Long): Unit =
     if (job.actions.sparkJobs.isEmpty && job.actions.failed) ledger.actionFailed(job.mark.key, nowMs)
 
-  def sqlExecutionEnded(id: Long, failed: Boolean, nowMs: Long): Unit = {
-    val key = JobMark.keyOfSql(id.toString)
-    jobs.get(key).foreach(_.actions.queryFailed = Some(failed))
-    jobEnded(key, "ended", nowMs)
-  }
-
-  /** The owner of a mark says that its block is over. @return whether any stage had it */
-  def markEnded(id: String, nowMs: Long): Boolean = {
-    val had = blocks.ended(id)
-    jobEnded(JobMark.keyOf(PlainText.bounded(id)), "ended", nowMs)
-    had
-  }
-
-  /** Ends the newest job of the series: the series ended, or its next job starts. */
-  def seriesEnded(series: String, nowMs: Long): Unit = newest.remove(series).foreach(jobEnded(_, "ended", nowMs))
-
-  /** Ends a micro-batch and the jobs that were marked inside it by name. */
-  def batchEnded(query: String, batch: String, nowMs: Long): Unit = {
-    val key = JobMark.keyOfBatch(query, batch)
-    jobs.keysIterator.filter(k => k == key || k.startsWith(s"$key-")).toList.foreach(jobEnded(_, "ended", nowMs))
-  }
-
-  /** A streaming query is over. */
-  def streamEnded(query: String, nowMs: Long): Unit = {
-    val series = JobMark.seriesOf(query)
-    newest.keysIterator.filter(s => s == series || s.startsWith(s"$series-")).toList.foreach(seriesEnded(_, nowMs))
-  }
-
-  /**
-   * A statement of a SQL session is over. A mark that was removed from the session's settings ends the job that the session's
-   * executions had, not whatever job the settings name.
-   *
-   * @param setting the session's settings as they are now
-   */
-  def sqlSessionSeen(session: String, setting: String => Option[String], nowMs: Long): Unit = {
-    val held = MarkSources.Keys.flatMap(key => setting(key).map(key -> _)).toMap
-    val mark = JobMark.from(held.get, -1, settings.limits, origin = Origin.of(session, held, users.of(session)))
-    sqlMarks.seen(session, Some(mark).filter(_.marked).map(_.key)).foreach(jobEnded(_, "ended", nowMs))
-  }
-
   /** The mark of a Spark job with these local properties. */
   def markOf(
       sparkJob: Int, property: String => Option[String], properties: Properties, nowMs: Long,
@@ -263,7 +182,7 @@ private[sparksched] final class Registry(
     jobs -= key
     crowds.ended(job.mark)
     orders.jobEnded(key)
-    job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
+    ends.forgotten(job.mark)
     sparkJobs.forget(job.actions.sparkJobs)
     heldIdle.add(heldIdleOf(job, nowMs))
     val endedMs = if (job.mark.endIsInferred(outcome)) job.lastActiveMs else nowMs
@@ -307,85 +226,18 @@ private[sparksched] final class Registry(
   def endMissing(known: Int => Boolean, nowMs: Long): Unit =
     sparkJobs.lost(known).foreach(sparkJobEnded(_, failed = false, nowMs))
 
-  /**
-   * The application ends, and whoever is done is over. A job of which a stage or a Spark job is still there was cut short,
-   * and nothing is said of it.
-   *
-   * @param active whether a Spark job is not done
-   */
-  def endFinished(active: Int => Boolean, nowMs: Long): Unit =
-    jobs.filter { case (_, j) => j.stages.isEmpty && !j.actions.sparkJobs.exists(active) }
-      .keysIterator.toList.foreach(jobEnded(_, "ended", nowMs))
-
-  /** Jobs that nobody ends by name and that have been idle for the gap are over. */
-  def forgetIdle(nowMs: Long): Unit = {
-    val over = jobs.filter { case (_, j) =>
-      j.idle && !j.mark.endsByCall && nowMs - j.lastActiveMs > settings.defaults.gapMs
-    }
-    over.keysIterator.toList.foreach(jobEnded(_, "idle", nowMs))
-  }
-
-  // ---- tasks -------------------------------------------------------------------------------------------------
-
-  def taskLaunched(
-      job: String, stage: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int,
-      nowMs: Long, evictions: Int = 0): Unit = {
-    val launched = Event.TaskLaunched(nowMs, job, stage, task, index, executor, copy, slots, evictions)
-    running(task) = launched
-    jobs.get(job).foreach(_.attempts.launched(slots, copy, nowMs))
-    queued.foreach(_.launched(job, executor, slots, nowMs))
-    ledger.taskLaunched(task, stage, index, executor, copy, nowMs)
-    events.offer(launched)
-  }
-
-  /**
-   * @param evictedFor the job whose task takes its slots
-   * @param evicted it was killed for others
-   * @return how long it ran; 0 where it is unknown
-   */
-  def taskEnded(
-      task: Long, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Long =
-    running.get(task).fold(0L) { t =>
-      attemptEnded(t, outcome, nowMs, evictedFor, evicted)
-      ledger.taskEnded(task, outcome == "success", nowMs)
-      nowMs - t.timeMs
-    }
-
-  /** A task runs again. @param ended the attempt that had ended well, if there was one: its result was lost */
-  def taskUndone(job: String, stage: String, index: Int, ended: Option[TaskInfo], nowMs: Long): Unit = {
-    ledger.taskUndone(stage, index, nowMs)
-    ended.foreach(a => events.offer(Event.TaskEnded(nowMs, job, stage, a.taskId, index, a.executorId, 0L, "lost", a.speculative)))
-  }
-
-  private def attemptEnded(
-      t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit = {
-    running -= t.task
-    queued.foreach(_.stopped(t.job, t.slots))
-    attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
-    jobs.get(t.job).foreach(_.attempts.ended(t, outcome == "success", evicted, nowMs))
-    if (evicted) tellEviction(t, evictedFor, nowMs)
-    events.offer(Event.TaskEnded(
-      nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy, evictedFor))
-  }
-
-  private def tellEviction(t: Event.TaskLaunched, by: Option[String], nowMs: Long): Unit = {
-    def name(key: String): String = jobs.get(key).fold(key)(_.mark.name)
-    stories.moved(t.job, nowMs, "lost", t.slots, by.fold("to an eviction by the plan")(job => s"to ${name(job)}"))
-    by.foreach(stories.moved(_, nowMs, "took", t.slots, s"from ${name(t.job)}"))
-  }
-
   /** Slots on which attempts run now, by job. */
   def runningByJob: Iterator[(String, Int)] = jobs.iterator.map { case (key, j) => key -> j.attempts.runningSlots }
 
   /** Rank of the job's arrival among all jobs. */
   def arrival(job: String): Int = jobs.get(job).fold(Int.MaxValue)(_.arrival)
 
-  /** Attempts of a job that run now, in the order of their launch. */
-  def runningTasks(job: String): Seq[Long] = running.valuesIterator.filter(_.job == job).map(_.task).toList
-
   // ---- rules -------------------------------------------------------------------------------------------------
 
   def priority(job: String): Int = ledger.ruleOf(job).fold(0)(_.priority)
+
+  /** Whether the job may hold slots. For other jobs it does not matter which stage follows. */
+  def mayHold(job: String): Boolean = ledger.ruleOf(job).exists(_.isolation > 0.0)
 
   def applyPlan(plans: ReceivedPlans, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
 
@@ -455,20 +307,13 @@ private[sparksched] final class Registry(
   /** Why its queue lets a job have no further slot. @param slots that one of its tasks needs */
   def queueWaits(job: String, slots: Int): Option[String] = queued.flatMap(_.waits(job, slots))
 
-  /** What runs on each executor's slots and whom the others are held for, to be added up later. */
-  def executorSnapshot(pilots: Map[String, Set[Int]]): ExecutorSnapshot = ExecutorSnapshot.copied(
-    executors.valuesIterator, running.valuesIterator, ledger.holds, jobs.get(_).map(_.mark.name), pilots)
-
-  /** Executors and their slots. */
-  def capacity: (Int, Int) = (executors.size, executors.valuesIterator.map(_.slots).sum)
-
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 
   def state(nowMs: Long): Seq[Event] =
-    executors.valuesIterator.toList ++ orders.inForce ++
+    executors.inForce ++ orders.inForce ++
       jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.attempts.begunMs) +: orders.withEnded(j.mark, nowMs)) ++
         j.stages.valuesIterator.map(stage => stage.copy(done = doneOf(j, stage)))) ++
-      running.valuesIterator ++
+      executors.attempts ++
       jobs.valuesIterator.flatMap(j => j.givenUp.map(Event.StageEnded(nowMs, j.mark.key, _, completed = false))) ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))

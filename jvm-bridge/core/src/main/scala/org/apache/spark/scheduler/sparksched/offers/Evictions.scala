@@ -37,7 +37,7 @@ private[sparksched] final class Evictions(
 
   /** Takes all slots of a job. */
   def evict(job: String): Unit = {
-    val running = registry.runningTasks(job).filterNot(underWay.contains)
+    val running = registry.executors.attemptsOf(job).filterNot(underWay.contains)
       .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
     Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: other jobs gain more than it loses"))
   }

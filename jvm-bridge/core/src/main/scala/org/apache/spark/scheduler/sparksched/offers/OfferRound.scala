@@ -130,7 +130,7 @@ private[sparksched] final class OfferRound(
   /** The offer without the headroom. An executor with held slots is offered whole, so that their owner finds them. */
   private def belowHeadroom(o: WorkerOffer): Option[WorkerOffer] = scheduler.failOpen("packing", Option.empty[WorkerOffer]) {
     val free = scheduler.slots.free(o)
-    val spare = if (ledger.heldOn(o.executorId) > 0) 0 else Packing.headroom(registry.slotsOf(o.executorId), scheduler.settings.headroom)
+    val spare = if (ledger.heldOn(o.executorId) > 0) 0 else Packing.headroom(registry.executors.slotsOf(o.executorId), scheduler.settings.headroom)
     if (spare == 0) Option.when(free > 0)(o) else Option.when(free > spare)(scheduler.slots.atMost(o, free - spare))
   }
 
@@ -236,7 +236,7 @@ private[sparksched] final class OfferRound(
    */
   def offersAgain(launched: Boolean): Boolean = {
     val wanted = someMayTakeNow || (enforcement.spareWanted && enforcement.lacksSpare && ledger.anyIdle && {
-      val idle = registry.idleExecutors
+      val idle = registry.executors.idle
       enforcement.sparesAgain(
         idle.iterator.map { case (e, slots) => e.profile -> slots }, mayUse(idle.map { case (e, _) => e.executor -> e.host }))
     })
@@ -329,7 +329,7 @@ private[sparksched] final class OfferRound(
     demands(atMs) -- scheduler.unschedulableTaskSetToExpiryTime.keysIterator.collect { case m: SchedTaskSetManager => m.executorProfile }
 
   private def demand(profile: Int, sets: Iterable[SchedTaskSetManager], atMs: Long): SlotDemand = {
-    val executors = registry.executorsWith(profile).toList
+    val executors = registry.executors.withProfile(profile).toList
     val (deferred, startable) = sets.partition { m =>
       plans.starts.active && (plans.starts.of(m.job, atMs) match {
         case Start.Planned | Start.Unplanned | Start.Evicted => true

@@ -301,7 +301,7 @@ private[sparksched] class SchedTaskSetManager(
   private def undone(index: Int): Unit = {
     val ended = taskInfos.get(endedBy(index))
     endedBy(index) = Unended
-    scheduler.records.registry.taskUndone(job, stage, index, ended, scheduler.nowMs)
+    scheduler.records.registry.executors.taskUndone(job, stage, index, ended, scheduler.nowMs)
   }
 }
 

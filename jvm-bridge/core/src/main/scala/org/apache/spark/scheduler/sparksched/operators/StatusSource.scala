@@ -115,13 +115,13 @@ private[sparksched] final class StatusSource(
 
   private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
     val now = scheduler.nowMs
-    val (executors, slots) = registry.capacity
+    val (executors, slots) = registry.executors.capacity
     val living = jobs(now)
     Copied(
       now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executorSnapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.beside(living, now),
+      if (onExecutors) registry.executors.snapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.beside(living, now),
       registry.sums.byUser.beside(living, now),
-      math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum), queues)
+      math.min(registry.executors.idle.map(_._2).sum, living.map(_.slotsForLater).sum), queues)
   }
 
   private def queues: Seq[QueueFigures] = scheduler.records.queues.toList.flatMap { q =>

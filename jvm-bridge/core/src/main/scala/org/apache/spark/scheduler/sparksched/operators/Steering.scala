@@ -199,7 +199,7 @@ private[sparksched] final class Steering(
       switches = change(before)
       if (switches == before) Right(s"$said, as before: nothing was changed")
       else {
-        scheduler.shadowed(switches.mode == Modes.Shadow)
+        scheduler.shadowed(switches.mode == Modes.Shadow, nowMs)
         enforces = switches.mode == Modes.On
         val event = Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by)
         registry.switch(event, scheduler.records.plans)

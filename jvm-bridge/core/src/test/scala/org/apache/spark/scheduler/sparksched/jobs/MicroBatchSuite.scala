@@ -30,14 +30,14 @@ final class MicroBatchSuite extends AnyFunSuite {
 
   test("they end with their batch, with the next job of their name, and with their query") {
     val fourth = run(4, "alerts")
-    registry.batchEnded(query, "41", 10)
+    registry.ends.batchEnded(query, "41", 10)
     assert(ended === Nil)
-    registry.batchEnded(query, "4", 10)
+    registry.ends.batchEnded(query, "4", 10)
     assert(ended === Seq(fourth))
     val fifth = run(5, "alerts")
     val sixth = run(6, "alerts")
     assert(ended === Seq(fifth))
-    registry.streamEnded(query, 20)
+    registry.ends.streamEnded(query, 20)
     assert(ended === Seq(sixth))
   }
 }

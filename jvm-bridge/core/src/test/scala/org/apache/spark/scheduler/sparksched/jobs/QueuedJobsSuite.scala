@@ -25,7 +25,7 @@ final class QueuedJobsSuite extends AnyFunSuite {
     val queued = new QueuedJobs(usage, ledger, (sparkJob, why) => if (modeNow == Modes.On) cancelled += sparkJob -> why)
     val registry = new Registry(
       Settings.from(Map("spark.sched.mode" -> mode)), ledger, queue, "me", _ => (), (_, _, _) => (), Some(queued))
-    registry.offered("e", "h", profile = 0, 4, 0)
+    registry.executors.offered("e", "h", profile = 0, 4, 0)
 
     def stage(sparkJob: Int, atMs: Long, name: String, marks: (String, String)*): String = {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)

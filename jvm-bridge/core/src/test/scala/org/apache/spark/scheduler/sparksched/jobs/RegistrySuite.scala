@@ -25,7 +25,7 @@ final class RegistrySuite extends AnyFunSuite {
     val ledger = new Ledger(new HeldSlotEvents(queue))
     val registry = new Registry(settings, ledger, queue, "me", forgotten += _, (_, _, _) => ())
     val plans = new ReceivedPlans(400)
-    registry.offered("e", "h", profile = 0, 4, 0)
+    registry.executors.offered("e", "h", profile = 0, 4, 0)
 
     def stage(name: String, sparkJob: Int, marks: (String, String)*): String = stage(name, sparkJob, unknown, marks: _*)
 
@@ -52,10 +52,10 @@ final class RegistrySuite extends AnyFunSuite {
   test("a job whose Spark job ends while its stage is needed elsewhere closes, and ends with the stage") {
     val w = new World
     val job = w.stage("0.0", 1)
-    w.registry.taskLaunched(job, "0.0", 7, 0, "e", copy = false, slots = 1, 0)
+    w.registry.executors.taskLaunched(job, "0.0", 7, 0, "e", copy = false, slots = 1, 0)
     w.registry.sparkJobEnded(1, failed = false, 10)
     assert(w.ended === Nil && w.registry.priority(job) === 0 && w.registry.arrival(job) === 1)
-    w.registry.taskEnded(7, "success", 20)
+    w.registry.executors.taskEnded(7, "success", 20)
     w.registry.stageEnded(job, "0.0", completed = true, 20)
     assert(w.ended === Seq(job) && w.forgotten === Seq(job))
     assert(w.registry.arrival(job) === Int.MaxValue)
@@ -71,7 +71,7 @@ final class RegistrySuite extends AnyFunSuite {
     // A Spark job stays where it began, also when there is room again.
     w.registry.sparkJobEnded(1, failed = false, 0)
     w.registry.stageEnded("mark-name-q1", "1.0", completed = true, 0)
-    w.registry.forgetIdle(20000)
+    w.registry.ends.endIdle(20000)
     assert(w.ended === Seq("mark-name-q1"))
     assert(w.stage("99.0", 50, "name" -> "q50", "user" -> "eve") === "rest-eve" && stage(52, "eve") === "mark-name-q52")
     (4 to 50).foreach { n =>
@@ -79,20 +79,20 @@ final class RegistrySuite extends AnyFunSuite {
       w.registry.stageEnded("rest-eve", s"$n.0", completed = true, 0)
     }
     w.registry.stageEnded("rest-eve", "99.0", completed = true, 0)
-    w.registry.forgetIdle(20000)
+    w.registry.ends.endIdle(20000)
     assert(w.ended === Seq("rest-eve") && w.registry.warnings.limited === 1 && w.ledger.violations() === Nil)
   }
 
   test("what a job holds is released when it begins to close, and no plan makes it hold again") {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
-    w.registry.taskEnded(10, "success", 10)
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    w.registry.executors.taskEnded(10, "success", 10)
     assert(w.ledger.heldBy(job) === 1)
-    w.registry.markEnded("x", 20)
+    w.registry.ends.markEnded("x", 20)
     assert(w.ledger.heldBy(job) === 0 && w.registry.priority(job) === 5)
     w.registry.applyPlan(w.plans, 30)
-    w.registry.taskEnded(11, "success", 40)
+    w.registry.executors.taskEnded(11, "success", 40)
     assert(w.ledger.heldBy(job) === 0 && w.ledger.violations() === Nil)
   }
 
@@ -101,13 +101,13 @@ final class RegistrySuite extends AnyFunSuite {
       val w = new World
       def run(n: Int): String = {
         val job = w.stage(s"$n.0", n, "id" -> "x", "priority" -> "5")
-        (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
-        w.registry.taskEnded(10L * n, "success", 10)
+        (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
+        w.registry.executors.taskEnded(10L * n, "success", 10)
         job
       }
       val job = run(1)
       assert(w.ledger.heldBy(job) === 1)
-      w.registry.taskEnded(11, "killed", 20)
+      w.registry.executors.taskEnded(11, "killed", 20)
       val ends = Seq(
         "stage" -> (() => w.registry.stageEnded(job, "1.0", completed = false, 20)),
         "Spark job" -> (() => w.registry.sparkJobEnded(1, failed = true, 20)))
@@ -124,16 +124,16 @@ final class RegistrySuite extends AnyFunSuite {
     val marks = Seq("id" -> "x", "priority" -> "5")
     val writer = unknown.copy(finalOfSparkJob = true, mapStageJob = true, written = Some(DagOutlook.Shuffle(7, 2)))
     val job = w.stage("0.0", 1, writer, marks: _*)
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
-    (0 to 1).foreach(i => w.registry.taskEnded(10L + i, "success", 10))
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    (0 to 1).foreach(i => w.registry.executors.taskEnded(10L + i, "success", 10))
     w.registry.stageEnded(job, "0.0", completed = true, 10)
     assert(w.ledger.heldBy(job) === 2)
     w.stage("1.0", 2, unknown.copy(reads = Set(8)), marks: _*)
-    w.registry.offered("f", "h", profile = 0, 4, 20)
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "1.0", 20L + i, i, "f", copy = false, slots = 1, 20))
+    w.registry.executors.offered("f", "h", profile = 0, 4, 20)
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "1.0", 20L + i, i, "f", copy = false, slots = 1, 20))
     assert(w.ledger.heldBy(job) === 2, "those of the reader of shuffle 7")
     w.stage("2.0", 3, unknown.copy(reads = Set(7)), marks: _*)
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "2.0", 30L + i, i, "e", copy = false, slots = 1, 40))
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "2.0", 30L + i, i, "e", copy = false, slots = 1, 40))
     assert(w.ledger.heldBy(job) === 0)
   }
 
@@ -141,12 +141,12 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
     w.stage("1.0", 2, "id" -> "x", "priority" -> "5")
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$i.0", 10L + i, 0, "e", copy = false, slots = 1, 0))
-    w.registry.taskEnded(10, "success", 10)
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, s"$i.0", 10L + i, 0, "e", copy = false, slots = 1, 0))
+    w.registry.executors.taskEnded(10, "success", 10)
     w.registry.stageEnded(job, "0.0", completed = false, 10)
     w.registry.sparkJobEnded(1, failed = true, 10)
     assert(w.ledger.heldBy(job) === 1)
-    w.registry.taskEnded(11, "success", 20)
+    w.registry.executors.taskEnded(11, "success", 20)
     w.registry.stageEnded(job, "1.0", completed = true, 20)
     w.registry.sparkJobEnded(2, failed = false, 20)
     assert(w.ledger.heldBy(job) === 2)
@@ -155,17 +155,17 @@ final class RegistrySuite extends AnyFunSuite {
   test("people are shown what a job used by what became of its attempts, and its story stays after its end") {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
-    w.registry.taskLaunched(job, "0.0", 1, 0, "e", copy = false, slots = 2, 100)
-    w.registry.taskLaunched(job, "0.0", 2, 1, "e", copy = false, slots = 1, 100)
-    w.registry.taskLaunched(job, "0.0", 3, 1, "e", copy = true, slots = 1, 200)
+    w.registry.executors.taskLaunched(job, "0.0", 1, 0, "e", copy = false, slots = 2, 100)
+    w.registry.executors.taskLaunched(job, "0.0", 2, 1, "e", copy = false, slots = 1, 100)
+    w.registry.executors.taskLaunched(job, "0.0", 3, 1, "e", copy = true, slots = 1, 200)
     val Seq(now) = w.registry.jobFacts(300)(s => Some(StageFacts(s.stage, s.name, s.tasks, 0, 3, 0)))
     assert((now.runningSlots, now.copiedSlots, now.times.begunMs, now.priority) === (4, 1, Some(100L), 5))
     assert((now.slotTimes.runMs, now.slotTimes.copiedMs, now.tasks) === (600L, 100L, 2))
-    w.registry.taskEnded(1, "killed", 400, evicted = true)
-    w.registry.taskEnded(2, "success", 500)
-    w.registry.taskEnded(3, "killed", 600)
+    w.registry.executors.taskEnded(1, "killed", 400, evicted = true)
+    w.registry.executors.taskEnded(2, "success", 500)
+    w.registry.executors.taskEnded(3, "killed", 600)
     w.registry.stageEnded(job, "0.0", completed = false, 600)
-    w.registry.markEnded("x", 700)
+    w.registry.ends.markEnded("x", 700)
     assert(w.registry.jobFacts(700)(_ => None) === Nil)
     val Seq(over) = w.registry.stories.endedJobs
     assert((over.slotTimes.runMs, over.slotTimes.evictedMs, over.slotTimes.copiedMs, over.outcome) === (400L, 600L, 400L, Some("failed")))
@@ -177,9 +177,9 @@ final class RegistrySuite extends AnyFunSuite {
   test("the story of an evicted job says who took its slots, and that of the other one where they are from") {
     val w = new World
     val (report, vip) = (w.stage("0.0", 1, "name" -> "report"), w.stage("1.0", 2, "name" -> "vip", "priority" -> "5"))
-    (0 to 2).foreach(i => w.registry.taskLaunched(report, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
-    (0 to 1).foreach(i => w.registry.taskEnded(10L + i, "killed", 100L + i, Some(vip), evicted = true))
-    w.registry.taskEnded(12, "killed", 100, evicted = true)
+    (0 to 2).foreach(i => w.registry.executors.taskLaunched(report, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    (0 to 1).foreach(i => w.registry.executors.taskEnded(10L + i, "killed", 100L + i, Some(vip), evicted = true))
+    w.registry.executors.taskEnded(12, "killed", 100, evicted = true)
     def told(job: String): Seq[String] = w.registry.stories.of(job).map(_.text).filter(_.contains(" slot"))
     assert(told(report) === Seq("lost 2 slots to vip", "lost 1 slot to an eviction by the plan"))
     assert(told(vip) === Seq("took 2 slots from report"))
@@ -189,7 +189,7 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x")
     w.registry.stageEnded(job, "0.0", completed = true, 10)
-    w.registry.markEnded("x", 20)
+    w.registry.ends.markEnded("x", 20)
     assert(w.ended === Seq(job))
     assert(w.stage("1.0", 2, "id" -> "x") === job)
     w.registry.stageEnded(job, "1.0", completed = true, 30)
@@ -218,13 +218,13 @@ final class RegistrySuite extends AnyFunSuite {
   }
 
   for ((how, marks, end) <- Seq[(String, Map[String, String], World => Unit)](
-      ("is idle for the gap and marked by its name", Map("spark.sched.job.name" -> "n"), _.registry.forgetIdle(10021)),
-      ("is idle for the gap and a job group", Map("spark.jobGroup.id" -> "g"), _.registry.forgetIdle(10021)),
+      ("is idle for the gap and marked by its name", Map("spark.sched.job.name" -> "n"), _.registry.ends.endIdle(10021)),
+      ("is idle for the gap and a job group", Map("spark.jobGroup.id" -> "g"), _.registry.ends.endIdle(10021)),
       ("is not there any more in its SQL session", Map("spark.sched.job.name" -> "n"), { w =>
-        w.registry.sqlSessionSeen("s", Map(JobMark.Prefix + "name" -> "n").get, 20)
-        w.registry.sqlSessionSeen("s", Map.empty[String, String].get, 10021)
+        w.registry.ends.sqlSessionSeen("s", Map(JobMark.Prefix + "name" -> "n").get, 20)
+        w.registry.ends.sqlSessionSeen("s", Map.empty[String, String].get, 10021)
       }),
-      ("is idle at the application's end", Map("spark.sched.job.name" -> "n"), _.registry.endFinished(_ => false, 10021))))
+      ("is idle at the application's end", Map("spark.sched.job.name" -> "n"), _.registry.ends.applicationEnds(_ => false, 10021))))
     test(s"a job that $how ended with its last activity") {
       val w = new World
       val deadline = Map("spark.sched.job.deadline" -> java.time.Instant.ofEpochMilli(5000).toString)
@@ -246,28 +246,28 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     val job = w.stage("0.0", 1)
     def done: Seq[Seq[Int]] = w.registry.state(0).collect { case e: Event.StageStarted => e.done }
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
-    w.registry.taskEnded(10, "failed", 10)
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    w.registry.executors.taskEnded(10, "failed", 10)
     assert(done === Seq(Nil))
-    w.registry.taskEnded(11, "success", 20)
+    w.registry.executors.taskEnded(11, "success", 20)
     assert(done === Seq(Seq(1)))
     // Its output went with an executor.
-    w.registry.taskUndone(job, "0.0", 1, None, 30)
+    w.registry.executors.taskUndone(job, "0.0", 1, None, 30)
     assert(done === Seq(Nil))
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 20L + i, i, "e", copy = false, slots = 1, 40))
-    (0 to 1).foreach(i => w.registry.taskEnded(20L + i, "success", 50))
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "0.0", 20L + i, i, "e", copy = false, slots = 1, 40))
+    (0 to 1).foreach(i => w.registry.executors.taskEnded(20L + i, "success", 50))
     assert(done === Seq(Seq(0, 1)), "the stage goes on until their results are read")
   }
 
   test("a new planner is told that a stage that was given up waits for nothing, though a task of it runs") {
     val w = new World
     val job = w.stage("0.0", 1)
-    w.registry.taskLaunched(job, "0.0", 10, 0, "e", copy = false, slots = 1, 0)
+    w.registry.executors.taskLaunched(job, "0.0", 10, 0, "e", copy = false, slots = 1, 0)
     def told: Seq[Event] = w.registry.state(0).filter(e => e.isInstanceOf[Event.TaskLaunched] || e.isInstanceOf[Event.StageEnded])
     assert(told.map(_.kind) === Seq("task_launched"))
     w.registry.stageGivenUp(job, "0.0", completed = false, 10)
     assert(told.map(_.kind) === Seq("task_launched", "stage_ended"))
-    w.registry.taskEnded(10, "killed", 20)
+    w.registry.executors.taskEnded(10, "killed", 20)
     w.registry.stageEnded(job, "0.0", completed = false, 20)
     assert(w.queue.poll(1000, 0).events.count(_.isInstanceOf[Event.StageEnded]) === 1 && told === Nil)
   }
@@ -277,7 +277,7 @@ final class RegistrySuite extends AnyFunSuite {
     val job = w.stage("0.0", 1, "id" -> "x")
     w.registry.stageEnded(job, "0.0", completed = true, 10)
     w.registry.sparkJobEnded(1, failed = false, 10)
-    w.registry.markEnded("x", 500)
+    w.registry.ends.markEnded("x", 500)
     assert(w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.timeMs -> e.endedMs } === Seq(500L -> None))
     assert(w.registry.stories.endedJobs.map(_.times.endedMs) === Seq(Some(500L)))
   }
@@ -302,8 +302,8 @@ final class RegistrySuite extends AnyFunSuite {
   test("what a job holds in shadow mode is told apart from what it holds") {
     val w = new World("spark.sched.mode" -> Modes.Shadow)
     val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
-    w.registry.taskEnded(10, "success", 10)
+    (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    w.registry.executors.taskEnded(10, "success", 10)
     def times(nowMs: Long): (Long, Long) = {
       val Seq(one) = w.registry.jobFacts(nowMs)(_ => None)
       assert(one.slotTimes.byName.toMap.getOrElse("would_have_held_idle", 0L) === one.slotTimes.wouldHaveHeldMs)
@@ -317,8 +317,8 @@ final class RegistrySuite extends AnyFunSuite {
     assert(times(50) === ((10L, 30L)))
     switch(Modes.Shadow, 60)
     assert(times(65) === ((20L, 35L)))
-    w.registry.taskEnded(11, "success", 70)
-    w.registry.markEnded("x", 70)
+    w.registry.executors.taskEnded(11, "success", 70)
+    w.registry.ends.markEnded("x", 70)
     w.registry.stageEnded(job, "0.0", completed = true, 70)
     val sums = w.registry.sums.byClass.beside(Nil, 100)("none").times
     assert((sums.heldIdleMs, sums.wouldHaveHeldMs) === ((20L, 40L)))
@@ -328,8 +328,8 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     def timesAt(isolation: String): SlotTimes = {
       val job = w.stage(s"$isolation.0", isolation.hashCode, "id" -> isolation, "priority" -> "5", "isolation" -> isolation)
-      (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$isolation.0", s"1$i$isolation".hashCode, i, "e", copy = false, slots = 1, 0))
-      (0 to 1).foreach(i => w.registry.taskEnded(s"1$i$isolation".hashCode, "success", 1000L + 500L * i))
+      (0 to 1).foreach(i => w.registry.executors.taskLaunched(job, s"$isolation.0", s"1$i$isolation".hashCode, i, "e", copy = false, slots = 1, 0))
+      (0 to 1).foreach(i => w.registry.executors.taskEnded(s"1$i$isolation".hashCode, "success", 1000L + 500L * i))
       w.registry.stageEnded(job, s"$isolation.0", completed = true, 1500)
       w.registry.jobFacts(1500)(_ => None).find(_.mark.key == job).get.slotTimes
     }
@@ -359,7 +359,7 @@ final class RegistrySuite extends AnyFunSuite {
     }
     def became(id: String, actions: (Boolean, Boolean)*): String = {
       actions.zipWithIndex.foreach { case ((failed, cancelled), n) => action(id, n, failed, cancelled) }
-      w.registry.markEnded(id, 20)
+      w.registry.ends.markEnded(id, 20)
       outcomes(w).last.get
     }
     assert(became("a", true -> false) === "failed")
@@ -378,7 +378,7 @@ final class RegistrySuite extends AnyFunSuite {
       val job = w.stage("1.0", 1, "id" -> id)
       if (cancelled) w.registry.cancelled(job)
       w.registry.stageEnded(job, "1.0", completed, 10)
-      w.registry.markEnded(id, 20)
+      w.registry.ends.markEnded(id, 20)
       assert(outcomes(w).last === Some(outcome))
     }
   }
@@ -391,7 +391,7 @@ final class RegistrySuite extends AnyFunSuite {
         mark, w.plans, 1, "0.0", "", 2, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None, _ => None, 0).job
       w.registry.stageEnded(job, "0.0", completed = true, 10)
       w.registry.sparkJobEnded(1, sparkJobFailed, 10)
-      w.registry.sqlExecutionEnded(7, queryFailed, 20)
+      w.registry.ends.sqlExecutionEnded(7, queryFailed, 20)
       outcomes(w)
     }
     assert(failed === Seq(Seq(Some("ended")), Seq(Some("failed"))))
@@ -411,8 +411,8 @@ final class RegistrySuite extends AnyFunSuite {
     }
     val batches = (0 to 2).map(batch)
     assert(batches.distinct.size === 3 && w.ended === batches.take(2))
-    w.registry.seriesEnded("stream-q", 400)
-    w.registry.seriesEnded("stream-q", 500)
+    w.registry.ends.seriesEnded("stream-q", 400)
+    w.registry.ends.seriesEnded("stream-q", 500)
     assert(w.ended === batches.drop(2))
   }
 
@@ -421,16 +421,16 @@ final class RegistrySuite extends AnyFunSuite {
     val marks = Map(JobMark.Prefix + "name" -> "report", JobMark.Prefix + "priority" -> "5")
     def statement(n: Int): String = {
       val key = w.stageSetIn("s", s"$n.0", n, "name" -> "report", "priority" -> "5")
-      (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
-      (0 to 1).foreach(i => w.registry.taskEnded(10L * n + i, "success", 10))
+      (0 to 1).foreach(i => w.registry.executors.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
+      (0 to 1).foreach(i => w.registry.executors.taskEnded(10L * n + i, "success", 10))
       w.registry.stageEnded(key, s"$n.0", completed = true, 10)
       w.registry.sparkJobEnded(n, failed = false, 10)
-      w.registry.sqlSessionSeen("s", marks.get, 10)
+      w.registry.ends.sqlSessionSeen("s", marks.get, 10)
       key
     }
     val key = statement(1)
     assert(key === "mark-name-session-s-report" && w.ledger.heldBy(key) === 2)
-    w.registry.sqlSessionSeen("s", Map.empty[String, String].get, 20)
+    w.registry.ends.sqlSessionSeen("s", Map.empty[String, String].get, 20)
     assert(w.ended === Seq(key) && w.ledger.heldSlots === 0)
     assert(statement(2) === key && w.ledger.heldBy(key) === 2)
   }
@@ -444,8 +444,8 @@ final class RegistrySuite extends AnyFunSuite {
     for ((id, n) <- Seq("nightly", "5-alice-nightly", "mark-5-alice-nightly").zipWithIndex; ran <- Seq(false, true)) {
       val set = Map(JobMark.Prefix + "id" -> id)
       if (ran) assert(w.stageSetIn("e", s"${n + 1}.0", n + 1, "id" -> id) === s"mark-3-eve-$id")
-      w.registry.sqlSessionSeen("e", set.get, 10)
-      w.registry.sqlSessionSeen("e", Map.empty[String, String].get, 20)
+      w.registry.ends.sqlSessionSeen("e", set.get, 10)
+      w.registry.ends.sqlSessionSeen("e", Map.empty[String, String].get, 20)
       w.registry.sparkJobEnded(n + 1, failed = false, 30)
     }
     assert(!w.ended.contains(alices) && w.registry.arrival(alices) === 1)
