@@ -128,6 +128,8 @@ def check(cell: Cell, rows: Sequence[dict[str, Any]], end: dict[str, Any]) -> li
     for operation in ("end", "offer", "result", "round", "burst"):
         if len(set(times[operation].values())) != 1 or set(times[operation]) != {_OURS, _STOCK, _NULL}:
             found.append(f"the arms did {operation!r} different numbers of times: {dict(times[operation])}")
+    if end["stock_running"] < 16 * cell.executors:
+        found.append(f"no task waited any more: stock ran {end['stock_running']} at the end")
     if cell.plan != "none" and not times["plan"][_OURS]:
         found.append("no plan was given")
     return found

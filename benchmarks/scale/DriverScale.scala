@@ -104,7 +104,7 @@ object DriverScale {
     val quoted = complaints.map(sentence => "\"" + sentence.replace("\"", "'") + "\"").mkString("[", ",", "]")
     val ended = arms.map(arm => s""""${arm.name}":${arm.ended}""").mkString("{", ",", "}")
     val ours = arms.find(_.name == Arm.Ours).get
-    println(s"""{"cell":$number,"ended":$ended,"held":${ours.held},"running":${ours.runs},"complaints":$quoted}""")
+    println(s"""{"cell":$number,"ended":$ended,"held":${ours.held},"running":${ours.runs},"stock_running":${arms.head.runs},"complaints":$quoted}""")
     arms.foreach(_.close())
   }
 
