@@ -22,7 +22,14 @@ def rows(us=None, times=10):
 
 
 def end(**more):
-    return {"ended": {"stock": 30, "ours": 30, "null": 30}, "held": 0, "running": 9, "stock_running": 80, "complaints": [], **more}
+    return {
+        "ended": {"stock": 30, "ours": 30, "null": 30},
+        "held": 0,
+        "running": 9,
+        "stock_running": 320,
+        "complaints": [],
+        **more,
+    }
 
 
 @pytest.fixture
@@ -37,7 +44,7 @@ def test_a_cell_without_a_fault_is_valid(scale):
 @pytest.mark.parametrize(
     ("cell", "measured", "last", "said"),
     [
-        (("5,0"), rows(), end(stock_running=79), "no task waited any more: stock ran 79 at the end"),
+        (("5,0"), rows(), end(stock_running=319), "no task waited any more: stock ran 319 at the end"),
         (("5,0"), rows(), end(complaints=["scheduling failed open"]), "failed open"),
         (("5,0"), rows(), end(ended={"stock": 30, "ours": 29, "null": 30}), "different numbers of tasks"),
         (("5,0"), [row for row in rows() if row["arm"] != "null"], end(), "different numbers of times"),

@@ -10,7 +10,7 @@ import org.apache.spark.scheduler.sparksched.jobs.{JobEndListener, JobEnds, Stag
 import org.apache.spark.scheduler.sparksched.offers._
 import org.apache.spark.scheduler.sparksched.operators.{PlannerSwitch, StatusSource, StatusViews, Steering}
 import org.apache.spark.scheduler.sparksched.planner.{PlannerEntry, PlannerProcess, PlannerPythons}
-import org.apache.spark.scheduler.sparksched.sql.{MapOutput, SqlOutlook}
+import org.apache.spark.scheduler.sparksched.sql.MapOutput
 import org.apache.spark.util.Utils
 import schedcore.SteadyClock
 import schedcore.ledger.{HeldIdle, ShadowCounters}
@@ -58,11 +58,7 @@ private[spark] final class SchedTaskScheduler(
   /** Whether anything but Spark's own scheduling applies. */
   def enforcing: Boolean = steering.enforcing
 
-  private val sqlOutlook: SqlOutlook = new SqlOutlook(
-    (stage, name, slots, ready, inputs) => afterChange(ledger.nextLearned(stage, name, slots, ready, nowMs, inputs)),
-    (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
-
-  private val arrivals = new StageArrivals(this, records, slots, sqlOutlook)
+  private val arrivals = new StageArrivals(this, records, slots.shape, afterChange(_))
   private val revival = new Revival(() => backend)
   private val evictions = new Evictions(
     registry, managerOf, job => round.waitingSlots(job), () => enforcing, killTaskAttempt(_, interruptThread = true, _))
@@ -95,7 +91,7 @@ private[spark] final class SchedTaskScheduler(
       () => { revival.stop(); timer.stop() },
       () => timer.join(), // A running look would write into the event log after that is closed.
       () => allocation.foreach(_.stop()),
-      () => sqlOutlook.stop(),
+      () => arrivals.sqlOutlook.stop(),
       () => stopPlanner(),
       () => views.detach(),
       () => SparkSched.unregister(context),
@@ -106,7 +102,7 @@ private[spark] final class SchedTaskScheduler(
   /** Scheduling has failed open: holds and plans no longer refuse slots to anybody. */
   private def putAside(): Unit = {
     timer.stop()
-    Utils.tryLogNonFatalError(sqlOutlook.stop())
+    Utils.tryLogNonFatalError(arrivals.sqlOutlook.stop())
     val ending = new Thread(() => Utils.tryLogNonFatalError(try askForExecutors() finally planner.stop(patient = false)), "spark-sched-end")
     ending.setDaemon(true)
     ending.start()
@@ -160,7 +156,7 @@ private[spark] final class SchedTaskScheduler(
       round.remove(m)
       waitingQueries.stageEnded(m.stage)
       tally.shadow.stageEnded(m.stage)
-      m.place.output.foreach(sqlOutlook.ended)
+      m.place.output.foreach(arrivals.sqlOutlook.ended)
       offeringFreed(registry.stageEnded(m.job, m.stage, m.completed, nowMs))
     })
   }
@@ -260,7 +256,7 @@ private[spark] final class SchedTaskScheduler(
 
   /** A task of a stage that writes a shuffle is done. */
   def outputWritten(job: String, output: MapOutput, index: Int, status: MapStatus): Unit =
-    if (registry.mayHold(job)) sqlOutlook.written(output, index, status)
+    if (registry.mayHold(job)) arrivals.sqlOutlook.written(output, index, status)
 
   def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =

@@ -3,21 +3,31 @@ package jobs
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SchedulingMode, TaskSet}
-import org.apache.spark.scheduler.sparksched.offers.SlotCounts
 import org.apache.spark.scheduler.sparksched.sql.{MapOutput, SqlOutlook}
-import schedcore.ledger.PoolShare
+import schedcore.ledger.{PoolShare, TaskShape}
 import schedcore.marks.{JobMark, MarkSources}
 
-/** Finds out what is known of a stage when its task set is made, and enters it into the records. Used under the scheduler's lock only. */
+/**
+ * Finds out what is known of a stage when its task set is made, and enters it into the records. Used under the scheduler's
+ * lock only.
+ *
+ * @param shapeOf the slots and the executors that a task of a resource profile takes
+ * @param afterChange applies a change of the ledger and offers what it frees
+ */
 private[sparksched] final class StageArrivals(
-    scheduler: SchedTaskScheduler, records: SchedRecords, slots: SlotCounts, sqlOutlook: SqlOutlook) {
-  import records.{plans, registry, waitingQueries}
+    scheduler: SchedTaskScheduler, records: SchedRecords, shapeOf: Int => TaskShape, afterChange: (=> Unit) => Unit) {
+  import records.{ledger, plans, registry, waitingQueries}
+
+  /** What adaptive execution makes of the stages' outputs. */
+  val sqlOutlook: SqlOutlook = new SqlOutlook(
+    (stage, name, slots, ready, inputs) => afterChange(ledger.nextLearned(stage, name, slots, ready, scheduler.nowMs, inputs)),
+    (stage, last) => afterChange(ledger.lastLearned(stage, last, scheduler.nowMs)))
 
   /** Called in the DAGScheduler's event loop. */
   def place(stage: String, taskSet: TaskSet, barrier: Boolean): StagePlace = {
     val dagScheduler = scheduler.dagScheduler
-    val shape = slots.shape(taskSet.resourceProfileId)
-    val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.shape)
+    val shape = shapeOf(taskSet.resourceProfileId)
+    val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, shapeOf)
     val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
     val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
     // One time for all: a deadline that is a length of time counts from the start that the status shows.
