@@ -23,6 +23,12 @@ from tests.integration.status_scenarios import command, page
 
 _QUERY = "SELECT count(*) FROM range(0, 8, 1, 2)"
 Run = Callable[..., str | None]
+#: A server: given a user, it opens a session of that user, which runs the query as a job of a name, or
+#: unmarked.
+Door = Callable[
+    [SparkSession],
+    contextlib.AbstractContextManager[Callable[[str], Callable[[str | None], None]]],
+]
 
 
 def connect_tenants(spark: SparkSession) -> Result:
@@ -80,47 +86,52 @@ _WRONG = {
 
 def crowd(spark: SparkSession) -> Result:
     """Forty jobs of five users on Spark Connect wait for one that has all slots, until it lets go of them."""
+    return _crowd(spark, _connect_door, "report")
+
+
+def thrift_crowd(spark: SparkSession) -> Result:
+    """The same on a Thrift server."""
+    return _crowd(spark, _thrift_door, "extract")
+
+
+def _crowd(spark: SparkSession, door: Door, name: str) -> Result:
     sc = spark.sparkContext
     warm_up(sc, 4)
     # Other scenarios of this application had jobs, too.
     found: Result = {"users_before": _jobs_ended(spark)}
-    with _connect(spark) as connect, release() as end:
-        connect("ana").sql(_QUERY).collect()
+    with door(spark) as session, release() as end:
+        session("ana")(None)
         found["unmarked"] = page(f"{sc.uiWebUrl}/scheduling/?user=ana&state=ended")
-        jobs = [(USERS[n % 5], f"report-{n}") for n in range(40)]
-        clients = [connect(user) for user, _ in jobs]
+        jobs = [(USERS[n % 5], f"{name}-{n}") for n in range(40)]
+        runs = [session(user) for user, _ in jobs]
 
         def holder() -> None:
             with spark_sched.job(spark, "holder", priority=9, user="owner"):
                 sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.1)).count()
 
-        def run(client: Any, name: str) -> None:
-            with spark_sched.job(client, name):
-                client.sql(_QUERY).collect()
-
         threads = [InheritableThread(target=holder)]
         threads[0].start()
         wait_until(lambda: _running(spark) == {"holder": 4}, "the holder was to have all slots")
-        for client, (_, name) in zip(clients, jobs, strict=True):
-            threads.append(InheritableThread(target=run, args=(client, name)))
+        for run, (_, job) in zip(runs, jobs, strict=True):
+            threads.append(InheritableThread(target=run, args=(job,)))
             threads[-1].start()
-        wait_until(lambda: _waiting(spark) == 40, "forty jobs were to wait")
+        wait_until(lambda: _waiting(spark, f"{name}-") == 40, "forty jobs were to wait")
         found["whys"] = sorted(
             {each.notes.why.split(", about")[0] for each in spark_sched.status(spark).jobs}
         )
         found["waiting"] = page(f"{sc.uiWebUrl}/scheduling/")
-        found["of_dia"] = page(f"{sc.uiWebUrl}/scheduling/?user=dia&state=waiting&name=REPORT")
+        found["of_dia"] = page(f"{sc.uiWebUrl}/scheduling/?user=dia&state=waiting&name={name.upper()}")
         found["top"] = _answered("top", "--once", "--user", "dia", sc.uiWebUrl)
         end.touch()
         for thread in threads:
             thread.join()
-    wait_until(lambda: not spark_sched.status(spark).jobs, "all jobs were to end")
+        wait_until(lambda: not spark_sched.status(spark).jobs, "all jobs were to end")
     found["pages"] = [
-        page(f"{sc.uiWebUrl}/scheduling/?state=ended&name=report-&user={user}") for user in USERS
+        page(f"{sc.uiWebUrl}/scheduling/?state=ended&name={name}-&user={user}") for user in USERS
     ]
     found["users"] = _jobs_ended(spark)
     found["usage"] = _answered("usage", "--json", "--by", "user", sc.uiWebUrl)
-    stories = [spark_sched.explain(spark, name) for _, name in jobs]
+    stories = [spark_sched.explain(spark, job) for _, job in jobs]
     found["ended"] = [each.state for each in stories]
     found["stages"] = sorted(
         {
@@ -130,6 +141,41 @@ def crowd(spark: SparkSession) -> Result:
             if "is ready: " in entry.text
         }
     )
+    return found
+
+
+def thousand(spark: SparkSession) -> Result:
+    """A thousand jobs of five users, half of them on Spark Connect and half on a Thrift server."""
+    sc = spark.sparkContext
+    found: Result = {"users_before": _jobs_ended(spark)}
+
+    def many(run: Callable[[str | None], None], names: list[str]) -> None:
+        for name in names:
+            run(name)
+
+    with _connect_door(spark) as connect, _thrift_door(spark) as thrift:
+        threads = [
+            InheritableThread(target=many, args=(session(user), [f"{door}-{user}-{n}" for n in range(100)]))
+            for door, session in (("connect", connect), ("thrift", thrift))
+            for user in USERS
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wait_until(lambda: not spark_sched.status(spark).jobs, "all jobs were to end")
+    found["users"] = _jobs_ended(spark)
+    url = f"{sc.uiWebUrl}/scheduling/?state=ended"
+    found["pages"] = [page(f"{url}&name=-dia-&page={number}") for number in range(1, 5)]
+    found["first"] = page(url)
+    found["stories"] = [
+        spark_sched.explain(spark, f"{door}-{user}-{n}").state
+        for door in ("connect", "thrift")
+        for user in USERS
+        for n in (0, 99)
+    ]
+    found["usage"] = _answered("usage", "--json", "--by", "user", sc.uiWebUrl)
+    found["counters"] = dict(spark_sched.status(spark).counters)
     return found
 
 
@@ -191,9 +237,9 @@ def _running(spark: SparkSession) -> dict[str, int]:
     return {each.name: each.slots.running for each in spark_sched.status(spark).jobs if each.slots.running}
 
 
-def _waiting(spark: SparkSession) -> int:
+def _waiting(spark: SparkSession, prefix: str) -> int:
     jobs = spark_sched.status(spark).jobs
-    return sum(each.state in ("waiting", "held_back") and each.name.startswith("report-") for each in jobs)
+    return sum(each.state in ("waiting", "held_back") and each.name.startswith(prefix) for each in jobs)
 
 
 def _attacks(spark: SparkSession, eve: Run) -> Result:
@@ -351,6 +397,40 @@ def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
         yield client
     finally:
         server.stop()
+
+
+@contextlib.contextmanager
+def _connect_door(spark: SparkSession) -> Iterator[Callable[[str], Callable[[str | None], None]]]:
+    with _connect(spark) as client:
+
+        def session(user: str) -> Callable[[str | None], None]:
+            mine = client(user)
+
+            def run(name: str | None) -> None:
+                with contextlib.nullcontext() if name is None else spark_sched.job(mine, name):
+                    mine.sql(_QUERY).collect()
+
+            return run
+
+        yield session
+
+
+@contextlib.contextmanager
+def _thrift_door(spark: SparkSession) -> Iterator[Callable[[str], Callable[[str | None], None]]]:
+    with _thrift(spark) as client, contextlib.ExitStack() as sessions:
+
+        def session(user: str) -> Callable[[str | None], None]:
+            mine = client(user)
+            sessions.callback(mine)
+
+            def run(name: str | None) -> None:
+                key = "spark.sched.job.name"
+                error = mine(_QUERY) if name is None else mine(f"SET {key}={name}", _QUERY, f"RESET {key}")
+                assert error is None, error
+
+            return run
+
+        yield session
 
 
 # ---- micro-batches ----

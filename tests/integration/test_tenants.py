@@ -29,11 +29,16 @@ WITH_UI = on(
 )
 
 
+def needs_connect() -> None:
+    if not any(find_spark().jars.glob("spark-connect_*.jar")):
+        pytest.skip("this Spark comes without Spark Connect")
+
+
 @SERVERS
 @pytest.mark.parametrize("server", ["connect", "thrift"])
 def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str) -> None:
-    if server == "connect" and not any(find_spark().jars.glob("spark-connect_*.jar")):
-        pytest.skip("this Spark comes without Spark Connect")
+    if server == "connect":
+        needs_connect()
     found: dict[str, Any] = scenario(f"{server}_tenants")
     alices = ["mark-5-alice-nightly", "alice", 3, 0.5]
     assert found["before"] == [alices]
@@ -55,8 +60,11 @@ def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str
 
 
 @WITH_UI
-def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None:
-    found: dict[str, Any] = scenario("crowd")
+@pytest.mark.parametrize(("crowd", "name"), [("crowd", "report"), ("thrift_crowd", "extract")])
+def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario, crowd: str, name: str) -> None:
+    if crowd == "crowd":
+        needs_connect()
+    found: dict[str, Any] = scenario(crowd)
     # 1. While they wait.
     assert found["whys"][0] == "runs on 4 slots"
     assert all(
@@ -64,20 +72,20 @@ def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None
     )
     assert "40 wait, 1 run" in found["waiting"]
     assert "Longest wait" in found["waiting"]
-    names = {f"report-{n}" for n in range(40)}
+    names = {f"{name}-{n}" for n in range(40)}
     shown = {row[0] for row in rows(found["waiting"]) if row} & {*names, "holder"}
     assert len(shown) == 41  # a page has 50
     assert {row[0] for row in rows(found["of_dia"]) if row} & names == {
-        f"report-{n}" for n in range(3, 40, 5)
+        f"{name}-{n}" for n in range(3, 40, 5)
     }
     exit_status, text = found["top"]
     assert exit_status == 0
-    assert sum("report-" in line for line in text.splitlines()) >= 8
+    assert sum(f"{name}-" in line for line in text.splitlines()) >= 8
     # 2. When they are over.
     assert found["ended"] == ["ended"] * 40
     for number, page in enumerate(found["pages"]):
         cells = {row[0]: row for row in rows(page) if row and row[0] in names}
-        assert set(cells) == {f"report-{n}" for n in range(number, 40, 5)}
+        assert set(cells) == {f"{name}-{n}" for n in range(number, 40, 5)}
         assert all(row[4] == "ended" and row[5].startswith("ended after ") for row in cells.values())
     before = found["users_before"]
     assert {u: found["users"][u] - before.get(u, 0) for u in ("ana", "ben", "cho", "dia", "eve")} == {
@@ -92,6 +100,27 @@ def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario) -> None
     unnamed = [name for name in found["stages"] if "$anonfun$" in name or "Spark Connect" in name]
     assert unnamed == []
     assert any("SELECT count(*)" in name for name in found["stages"])
+
+
+@pytest.mark.slow
+@WITH_UI
+def test_a_thousand_jobs_of_five_users_are_counted_and_found(scenario: Scenario) -> None:
+    needs_connect()
+    found: dict[str, Any] = scenario("thousand")
+    before = found["users_before"]
+    users = ("ana", "ben", "cho", "dia", "eve")
+    assert {u: found["users"][u] - before.get(u, 0) for u in users} == dict.fromkeys(users, 200)
+    # Fifty on each of four pages.
+    shown = [{row[0] for row in rows(page) if row and "-dia-" in row[0]} for page in found["pages"]]
+    assert [len(each) for each in shown] == [50] * 4
+    assert set().union(*shown) == {f"{door}-dia-{n}" for door in ("connect", "thrift") for n in range(100)}
+    assert len(rows(found["first"])) < 200
+    assert found["stories"] == ["ended"] * 20
+    exit_status, text = found["usage"]
+    assert exit_status == 0
+    assert {row["user"]: row["jobs"] for row in json.loads(text)["rows"]} == found["users"]
+    assert found["counters"]["invariant_violations"] == 0
+    assert found["counters"]["slots_held_now"] == 0
 
 
 @WITH_UI
