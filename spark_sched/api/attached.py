@@ -68,18 +68,19 @@ def driver_of(context: Any) -> Driver | None:
     return driver
 
 
-def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:
+def attached(spark: Any, *, lacks: str, connect: str | None = None) -> tuple[Any, Any]:
     """The context, and the JVM's entry for drivers.
 
     Args:
         spark: a session or context of this process.
-        connect: sentence for a Spark Connect session: what it cannot do, and what to do instead.
         lacks: clause for Spark's own scheduler: what it does not do.
+        connect: sentence for a Spark Connect session: what it cannot do, and what to do instead; None: the
+            caller has dealt with such sessions.
 
     Raises:
         BadInputError: ``spark`` is neither, comes from Spark Connect, or runs with Spark's own scheduler.
     """
-    if is_connect(spark):
+    if connect is not None and is_connect(spark):
         raise BadInputError(f"spark is a Spark Connect session, which {connect}")
     context = context_of(spark)
     scheduler = scheduler_of(context)

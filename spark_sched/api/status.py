@@ -1,10 +1,11 @@
-"""The status of an application, for its own Python driver."""
+"""The status of an application, for its own Python driver and for clients of its Spark Connect server."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_sched.api.attached import attached
+from spark_sched.api import connect
+from spark_sched.api.attached import attached, is_connect
 from spark_sched.view.status import JobStatus, Status
 
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ def status(spark: SparkSession | SparkContext) -> Status:
     A notebook shows the result as a table. As text it is the table that ``spark-sched top`` prints.
 
     Args:
-        spark: a session or context of this process (not Spark Connect), attached.
+        spark: a session or context of this process, or a session of Spark Connect; its application is
+            attached.
 
     Raises:
-        BadInputError: the application is not attached.
+        BadInputError: the application is not attached, or the user of the Spark Connect session is not in its
+            view ACLs.
     """
-    scheduler, context = _attached(spark)
-    return Status.from_text(scheduler.status(context))
+    return Status.from_text(_document(spark))
 
 
 def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
@@ -37,21 +39,19 @@ def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
             available for 15 minutes.
 
     Raises:
-        BadInputError: the application is not attached, or the job is unknown; the message has the most
-            similar names.
+        BadInputError: as for `status`, or the job is unknown; the message has the most similar names.
     """
-    scheduler, context = _attached(spark)
-    found = Status.from_text(scheduler.explain(context, job)).jobs
+    found = Status.from_text(_document(spark, job)).jobs
     if not found:
         raise status(spark).unknown_job(job)
     return found[-1]
 
 
-def _attached(spark: Any) -> tuple[Any, Any]:
-    """The JVM's entry for drivers, and its context."""
-    context, scheduler = attached(
-        spark,
-        connect="cannot ask the driver: use `spark-sched top` with the address of the application's UI",
-        lacks="has no status",
-    )
-    return scheduler, context._jsc.sc()
+def _document(spark: Any, job: str | None = None) -> str:
+    """The status document of the jobs that are not over, or with their stories of those called ``job``."""
+    if is_connect(spark):
+        return connect.fetch_document(spark, job)
+    context, scheduler = attached(spark, lacks="has no status")
+    java_context = context._jsc.sc()
+    document: str = scheduler.status(java_context) if job is None else scheduler.explain(java_context, job)
+    return document

@@ -42,6 +42,7 @@ from tests.integration import (
     scenarios,
     slearn_scenarios,
     sql_scenarios,
+    sql_status_scenarios,
     status_scenarios,
     steering_scenarios,
     tenant_scenarios,
@@ -66,6 +67,7 @@ MODULES: tuple[ModuleType, ...] = (
     status_scenarios,
     steering_scenarios,
     tenant_scenarios,
+    sql_status_scenarios,
 )
 
 

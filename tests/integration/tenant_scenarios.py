@@ -6,11 +6,9 @@ Run like those of `scenarios`. The servers listen in the driver's own JVM; their
 from __future__ import annotations
 
 import contextlib
-import socket
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_sched
 from tests.integration.scenarios import Result, all_told, release, sleeper_after, wait_until, warm_up
+from tests.integration.servers import ThriftSession, connect_server, refusal, thrift_server
 from tests.integration.status_scenarios import command, page
 
 _QUERY = "SELECT count(*) FROM range(0, 8, 1, 2)"
-Run = Callable[..., str | None]
 #: A server: given a user, it opens a session of that user, which runs the query as a job of a name, or
 #: unmarked.
 Door = Callable[
@@ -33,11 +31,11 @@ Door = Callable[
 
 def connect_tenants(spark: SparkSession) -> Result:
     """Alice and Eve on Spark Connect: Eve tries to become Alice, to join others, and to end Alice's job."""
-    with _connect(spark) as client:
+    with connect_server(spark) as client:
         alice, eve = client("alice"), client("eve")
 
         def as_eve(*statements: str) -> str | None:
-            return _refusal(lambda: [eve.sql(statement).collect() for statement in statements])
+            return refusal(lambda: [eve.sql(statement).collect() for statement in statements])
 
         with _tagged(alice, "id=nightly", "name=nightly", "priority=3", "isolation=0.5"):
             alice.sql(_QUERY).collect()
@@ -61,7 +59,7 @@ def connect_tenants(spark: SparkSession) -> Result:
 
 def thrift_tenants(spark: SparkSession) -> Result:
     """The same on a Thrift server."""
-    with _thrift(spark) as client:
+    with thrift_server(spark) as client:
         alice, eve = client("alice"), client("eve")
         alice("SET spark.sched.job.id=nightly", "SET spark.sched.job.name=nightly")
         alice("SET spark.sched.job.priority=3", "SET spark.sched.job.isolation=0.5", _QUERY)
@@ -69,8 +67,6 @@ def thrift_tenants(spark: SparkSession) -> Result:
         eve("SET spark.sched.job.user=alice", "SET spark.sched.job.name=claimed", _QUERY)
         found["claimed"] = _jobs(spark, "claimed")
         eve("RESET spark.sched.job.user", "RESET spark.sched.job.name")
-        for run in (alice, eve):
-            run()
     return found
 
 
@@ -197,7 +193,7 @@ def _answered(*arguments: str) -> tuple[int, str]:
 
 def wrong_settings(spark: SparkSession) -> Result:
     """What each kind of session hears of settings that would not count."""
-    with _connect(spark) as connect, _thrift(spark) as thrift:
+    with connect_server(spark) as connect, thrift_server(spark) as thrift:
         ana = connect("ana")
         errors = _errors(spark, ana, thrift("ben"))
         return {"errors": errors, "passed": [_passed(session) for session in (spark, ana)]}
@@ -216,18 +212,18 @@ def _passed(session: Any) -> int:
         session.conf.unset(key)
 
 
-def _errors(spark: SparkSession, connect: Any, thrift: Run) -> Result:
+def _errors(spark: SparkSession, connect: Any, thrift: ThriftSession) -> Result:
     found: Result = {}
     for what, (key, value) in _WRONG.items():
         statement = f"SET {key}={value}"
         found[what] = {
-            "connect": _refusal(lambda statement=statement: connect.sql(statement).collect()),  # type: ignore[misc]
+            "connect": refusal(lambda statement=statement: connect.sql(statement).collect()),  # type: ignore[misc]
             "thrift": thrift(statement),
-            "classic": _refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
+            "classic": refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
         }
         if what == "unread":
             for name, session in (("connect", connect), ("classic", spark)):
-                found[what][f"{name} conf"] = _refusal(
+                found[what][f"{name} conf"] = refusal(
                     lambda session=session, key=key, value=value: session.conf.set(key, value)  # type: ignore[misc]
                 )
     return found
@@ -242,7 +238,7 @@ def _waiting(spark: SparkSession, prefix: str) -> int:
     return sum(each.state in ("waiting", "held_back") and each.name.startswith(prefix) for each in jobs)
 
 
-def _attacks(spark: SparkSession, eve: Run) -> Result:
+def _attacks(spark: SparkSession, eve: Callable[..., str | None]) -> Result:
     """What Eve's session may try with `SET`, and what becomes of it; Alice's job `nightly` is there."""
     sc = spark.sparkContext
     found: Result = {"before": _jobs(spark, "nightly")}
@@ -299,15 +295,6 @@ def _stages(spark: SparkSession, job: str) -> int:
     return sum("is ready" in entry.text for entry in spark_sched.explain(spark, job).story)
 
 
-def _refusal(statements: Callable[[], object]) -> str | None:
-    """How the statements fail, if they do."""
-    try:
-        statements()
-    except Exception as error:
-        return str(error)
-    return None
-
-
 @contextlib.contextmanager
 def _tagged(session: Any, *marks: str) -> Iterator[None]:
     for mark in marks:
@@ -318,90 +305,8 @@ def _tagged(session: Any, *marks: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _connect(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
-    """A Spark Connect server in this application: how to open a session of a user."""
-    from pyspark.sql.connect.session import SparkSession as Client
-
-    jvm: Any = spark.sparkContext._jvm
-    none = jvm.scala.Option.empty()
-    service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$")
-    service.start(spark.sparkContext._jsc.sc())
-    port = service.localPort()
-
-    with contextlib.ExitStack() as clients:
-        clients.callback(service.stop, none, none)
-
-        def client(user: str) -> Any:
-            session = Client.builder.remote(f"sc://127.0.0.1:{port}/;user_id={user}").create()
-            clients.callback(session.stop)
-            return session
-
-        yield client
-
-
-@cache
-def _thrift_port() -> int:
-    """One for all applications of this JVM: Hive keeps the first one that it is given."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-@contextlib.contextmanager
-def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
-    """A Thrift server in this application: how to open a session of a user, over JDBC.
-
-    A session runs statements and gives the error of the first one that fails, or the last one's last row;
-    without statements it closes.
-    """
-    jvm: Any = spark.sparkContext._jvm
-    port = _thrift_port()
-    hadoop = spark.sparkContext._jsc.sc().hadoopConfiguration()
-    for key, value in (("port", str(port)), ("bind.host", "127.0.0.1")):
-        hadoop.set(f"hive.server2.thrift.{key}", value)
-        jvm.java.lang.System.setProperty(f"hive.server2.thrift.{key}", value)
-    servers = getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$").__getattr__("MODULE$")
-    if spark.version.startswith("3.5."):
-        server = servers.startWithContext(spark._jsparkSession.sqlContext())
-    else:
-        server = servers.startWithSparkSession(spark._jsparkSession, False)
-    driver = jvm.org.apache.hive.jdbc.HiveDriver()
-    # The server listens in a thread of its own.
-    wait_until(lambda: _listens(port), "the Thrift server was to listen")
-
-    def client(user: str) -> Run:
-        properties = jvm.java.util.Properties()
-        properties.setProperty("user", user)
-        connection = driver.connect(f"jdbc:hive2://127.0.0.1:{port}/", properties)
-
-        def run(*statements: str) -> str | None:
-            if not statements:
-                connection.close()
-            for text in statements:
-                statement = connection.createStatement()
-                error = _refusal(lambda text=text, statement=statement: statement.execute(text))  # type: ignore[misc]
-                statement.close()
-                if error is not None:
-                    return error
-            return None
-
-        return run
-
-    try:
-        yield client
-    finally:
-        server.stop()
-
-
-@contextlib.contextmanager
 def _connect_door(spark: SparkSession) -> Iterator[Callable[[str], Callable[[str | None], None]]]:
-    with _connect(spark) as client:
+    with connect_server(spark) as client:
 
         def session(user: str) -> Callable[[str | None], None]:
             mine = client(user)
@@ -417,11 +322,10 @@ def _connect_door(spark: SparkSession) -> Iterator[Callable[[str], Callable[[str
 
 @contextlib.contextmanager
 def _thrift_door(spark: SparkSession) -> Iterator[Callable[[str], Callable[[str | None], None]]]:
-    with _thrift(spark) as client, contextlib.ExitStack() as sessions:
+    with thrift_server(spark) as client:
 
         def session(user: str) -> Callable[[str | None], None]:
             mine = client(user)
-            sessions.callback(mine)
 
             def run(name: str | None) -> None:
                 key = "spark.sched.job.name"

@@ -4,7 +4,8 @@ import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.sparksched.operators.SteeringServlet
+import org.apache.spark.scheduler.sparksched.operators.{SteeringServlet, ViewAcls}
+import schedcore.marks.SessionUsers
 
 /** What a Python driver may call through its own py4j gateway. */
 object SparkSched {
@@ -61,6 +62,19 @@ object SparkSched {
 
   /** The status document of the jobs of a name or key, with their stories; empty when not attached. */
   def explain(context: SparkContext, job: String): String = Option(schedulers.get(context)).fold("")(_.status.documentOf(job).toJson)
+
+  /**
+   * The same documents for a SQL session.
+   *
+   * @param job whose; None: of all jobs that are not over
+   * @param user the session's, as a server knows it
+   * @return why the user may not read it, or the document
+   */
+  private[spark] def read(context: SparkContext, job: Option[String], user: SessionUsers => Option[String]): Either[String, String] =
+    Option(schedulers.get(context)).toRight("the application ends: its scheduler has no status any more").flatMap { scheduler =>
+      ViewAcls.of(context.env.securityManager).refusal(user(scheduler.records.registry.users))
+        .toLeft(job.fold(status(context))(explain(context, _)))
+    }
 
   /**
    * Changes something while the application runs: see [[Steering]].

@@ -7,6 +7,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.sparksched.SparkSched
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -16,20 +17,24 @@ import SqlLine.Session
 
 /**
  * Sees each SQL session, and each plan that it analyses, in the thread that analyses it. Changes no plan, and refuses a `SET` that would
- * not count. Spark finds it by
+ * not count. Adds the functions that read the status. Spark finds it by
  * its service file, in all sessions of applications with the bridge on their class path; also in those that the bridge does
  * not fit and leaves to Spark's own scheduler. There it does nothing.
  */
 final class SessionExtensions extends SparkSessionExtensionsProvider {
-  override def apply(extensions: SparkSessionExtensions): Unit = extensions.injectCheckRule { session =>
-    if (!SparkSched.attached(session.sparkContext)) _ => ()
-    else {
-      SeenSessions.add(session)
-      plan => {
-        SeenSessions.analysed(session, plan)
-        SetStatements.check(session, plan)
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectCheckRule { session =>
+      if (!SparkSched.attached(session.sparkContext)) _ => ()
+      else {
+        SeenSessions.add(session)
+        plan => {
+          SeenSessions.analysed(session, plan)
+          SetStatements.check(session, plan)
+        }
       }
     }
+    // The context is there before any session is.
+    if (SparkContext.getActive.exists(SparkSched.attached)) StatusFunctions.inject(extensions)
   }
 }
 

@@ -93,15 +93,7 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
 
   def connectSeen(): Unit = connect = true
 
-  /** The user of a session of the Spark Connect server, from its own records. Spark Connect may not be on the class path. */
-  private def connectUser(session: String): Option[String] = if (!connect) None else
-    try {
-      val service = Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$").getField("MODULE$").get(null)
-      val manager = call(service, "sessionManager")
-      call(manager, "sessionStore").asInstanceOf[java.util.Map[AnyRef, AnyRef]].values.asScala
-        .find(holder => call(holder, "session").asInstanceOf[Session].sessionUUID == session)
-        .map(call(_, "userId").toString).filter(_.nonEmpty)
-    } catch { case _: LinkageError | _: ReflectiveOperationException | NonFatal(_) => None }
+  private def connectUser(session: String): Option[String] = if (connect) SqlSessions.connectUser(session) else None
 
   /** The event says what its execution's local properties were, and what its session had SET at that moment. */
   def executionStarted(event: SparkListenerEvent): Unit = {
@@ -161,6 +153,16 @@ private[spark] object SqlSessions {
     found.setAccessible(true)
     found.invoke(on)
   }
+
+  /** The user of a session of the Spark Connect server, from its own records. Spark Connect may not be on the class path. */
+  private[sparksched] def connectUser(session: String): Option[String] =
+    try {
+      val service = Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$").getField("MODULE$").get(null)
+      val manager = call(service, "sessionManager")
+      call(manager, "sessionStore").asInstanceOf[java.util.Map[AnyRef, AnyRef]].values.asScala
+        .find(holder => call(holder, "session").asInstanceOf[Session].sessionUUID == session)
+        .map(call(_, "userId").toString).filter(_.nonEmpty)
+    } catch { case _: LinkageError | _: ReflectiveOperationException | NonFatal(_) => None }
 
   /** What a session has SET, unless the application's own configuration says the same. */
   private def settingOf(session: Session, key: String): Option[String] =
