@@ -30,6 +30,9 @@ LARGER: Mapping[str, str] = {
     "spark_sched_lab/traces/jobs.py:JobRecord": "a row of the jobs table: its fields are the columns",
     "spark_sched_lab/traces/jobs.py:StageRecord": "a row of the stages table: its fields are the columns",
     "spark_sched_lab/engine/workload.py:JobSpec": "users write it by hand, and leave out most of its fields",
+    "spark_sched_lab/engine/workload.py:StageSpec": (
+        "users write it by hand, and leave out most of its fields"
+    ),
     "spark_sched/view/status.py:JobStatus": "a job of the status document: its fields are the document's",
     "spark_sched/policies/three_sigma/problem.py:Problem": (
         "its arrays go to compiled code, which takes no objects"

@@ -71,6 +71,10 @@ class TaskSet:
     def slots_at_once(self) -> int:
         return self.slots_per_task * self.tasks if self.waits_as_gang else 1
 
+    @property
+    def executor_profile(self) -> int:
+        return 0
+
 
 @dataclass
 class _Job:
@@ -174,7 +178,7 @@ class Rounds:
             if entry.victims:
                 theirs = [each for each in self.sets.values() if each.job.key == entry.job]
                 waiting_slots = sum(each.waiting_slots for each in theirs)
-                for task in preempted(entry.victims, entry.priority, waiting_slots, self._attempt):
+                for task in preempted(entry.victims, entry.priority, {0: waiting_slots}, self._attempt):
                     self.told.append(["evict", task])
                     self._over(task, False, step["now_ms"])
 
@@ -240,10 +244,10 @@ class Rounds:
         self.enforcement.begin(now_ms)
         self._pass(now_ms)
         if self.enforcement.spare_wanted:
-            self.enforcement.begin_spare(self.open_slots(), self.sets.values())
+            self.enforcement.begin_spare({0: self.open_slots()}, self.sets.values())
             self._pass(now_ms)
             self.enforcement.end_spare()
-        if self.enforcement.spares_again(self.open_slots(), self.sets.values()):
+        if self.enforcement.spares_again({0: self.open_slots()}, self.sets.values()):
             self.told.append(["again"])
 
     def _pass(self, now_ms: int) -> None:

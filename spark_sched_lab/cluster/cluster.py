@@ -39,6 +39,7 @@ class NodeSpec:
         until_ms: from then on no task is launched and no slot held on it, but its running tasks continue, as
             on a decommissioned executor (slots only); None: it stays.
         dies: whether its running tasks are lost at ``until_ms`` and wait again.
+        profile: number of its resource profile (slots only): it runs stages of this profile alone.
     """
 
     name: str
@@ -52,6 +53,7 @@ class NodeSpec:
     from_ms: int = 0
     until_ms: int | None = None
     dies: bool = False
+    profile: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,12 @@ class ClusterSpec:
                 raise BadInputError(
                     f"node {node.name!r} has partition {node.partition} but it must be 0 or more"
                 )
+        if len({node.profile for node in self.nodes}) > 1 and (
+            self.locality is not None or self.model == "sharing"
+        ):
+            raise BadInputError(
+                "nodes have different profiles, which is possible only in the slots model without locality"
+            )
         if self.locality is not None and not self.locality.slowdown >= 1.0:
             raise BadInputError(f"locality.slowdown is {self.locality.slowdown!r} but must be 1 or more")
 

@@ -92,12 +92,16 @@ class OpenNodes:
         """As `random`, of nodes of one partition, which the cluster may not have."""
         return self.random(self._tiers([partition])) if 2 * partition < len(self._groups) else NONE
 
+    def one_of(self, nodes: Sequence[int]) -> int:
+        """A random one of these nodes, NONE where there is none."""
+        return nodes[int(self._rng.random() * len(nodes))] if nodes else NONE
+
     def first_of(self, levels: Iterable[Iterable[int]]) -> int:
         """A random node of the first of these lists that has any, in linear time; NONE where none has."""
         for nodes in levels:
             open_nodes = [node for node in nodes if self.place[node] != NONE]
             if open_nodes:
-                return open_nodes[int(self._rng.random() * len(open_nodes))]
+                return self.one_of(open_nodes)
         return NONE
 
     def on(self, partition: int) -> Iterator[int]:

@@ -4,9 +4,10 @@ number, except for powerful jobs."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Protocol
 
 from spark_sched_lab.cluster.cluster import ClusterSpec, NodeSpec
 from spark_sched_lab.cluster.open_nodes import NONE, OpenNodes
@@ -24,15 +25,26 @@ class NodeTable:
         number: of each node, by its name.
         racks: by number; -1: none.
         partition: by number.
+        profiles: all that nodes have.
+        of_profile: the nodes of each resource profile; empty: all are of one.
     """
 
-    __slots__ = ("names", "number", "partition", "racks")
+    __slots__ = ("names", "number", "of_profile", "partition", "profiles", "racks")
 
     def __init__(self, nodes: Sequence[NodeSpec]) -> None:
         self.names = [node.name for node in nodes]
         self.number = {node.name: i for i, node in enumerate(nodes)}
         self.racks = [-1 if node.rack is None else node.rack for node in nodes]
         self.partition = [node.partition for node in nodes]
+        self.of_profile: dict[int, list[int]] = {}
+        self.profiles = frozenset(node.profile for node in nodes)
+        if len(self.profiles) > 1:
+            for i, node in enumerate(nodes):
+                self.of_profile.setdefault(node.profile, []).append(i)
+
+    def that_run(self, stage: StageRun) -> list[int] | None:
+        """The nodes of the stage's resource profile; None: all are."""
+        return self.of_profile.get(stage.spec.profile, []) if self.of_profile else None
 
 
 @dataclass(slots=True)
@@ -48,6 +60,18 @@ class Offers:
     changes: int = 0
 
 
+class AskedLedger(Protocol):
+    """The ledger's answers about nodes, by their numbers, at a time."""
+
+    def may_launch(self, job: JobRun, node: int, now_ms: int) -> bool:
+        """Whether a task of the job may take a slot of the node."""
+        ...
+
+    def refused_on(self, job: JobRun, node: int, now_ms: int) -> int:
+        """How many of the node's free slots are held against the job."""
+        ...
+
+
 class Slots:
     """Free slots, less those held for some job.
 
@@ -59,17 +83,16 @@ class Slots:
         open_total: free slots that no job holds.
         free_total: free slots.
         holders: by job, how many slots it holds on which nodes.
-        may_launch: the ledger's answer whether a task of the job may take a slot of the node, by number, at
-            this time. `Reservations` sets it, without which nobody holds a slot.
+        ledger: who may take held slots. `Reservations` sets it, without which nobody holds a slot.
         opened: nodes where a slot became open since the engine last emptied this.
         offers: what Spark offers at this instant.
     """
 
-    may_launch: Callable[[JobRun, int, int], bool]
+    ledger: AskedLedger
 
     __slots__ = (
-        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "held", "holders",
-        "left", "may_launch", "nodes", "offers", "open_total", "opened", "present",
+        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "held", "holders", "ledger",
+        "left", "nodes", "offers", "open_total", "opened", "present",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
@@ -181,6 +204,8 @@ class Slots:
         job = stage.job
         mine = self.holders.get(job)
         places = stage.places
+        if self.nodes.of_profile:
+            return self._choose_of_profile(stage, now_ms)
         local = places.local
         if local is not None:
             node = self.near(job, local, now_ms)
@@ -215,18 +240,66 @@ class Slots:
         """Whether ``node`` has a free slot that no job holds."""
         return self.free[node] > self.held[node]
 
-    def choose_within(self, share: dict[int, int]) -> int:
+    def _choose_of_profile(self, stage: StageRun, now_ms: int) -> int:
+        """As `choose`, of the nodes of the stage's resource profile."""
+        job, nodes = stage.job, self.nodes.that_run(stage) or []
+        mine = self.holders.get(job)
+        node = next((n for n in nodes if n in mine), NONE) if mine else NONE
+        if node != NONE:
+            return node
+        open_nodes = [n for n in nodes if self.is_open(n)]
+        if open_nodes:
+            preferred = job.spec.preferred
+            if preferred is not None:
+                liked = [n for n in open_nodes if self.nodes.partition[n] in preferred.partitions]
+                open_nodes = liked or open_nodes
+            if self._levels and job.terms.powerful and not stage.spec.gang:
+                open_nodes = next(
+                    filter(None, ([n for n in each if n in open_nodes] for each in self._levels))
+                )
+            return self._open.one_of(open_nodes)
+        return self._override(job, now_ms, nodes) if self.holders else NONE
+
+    def choose_within(self, stage: StageRun, share: dict[int, int]) -> int:
         """A node with an open slot on one of the partitions that ``share`` has slots left on, or NONE."""
+        of_profile = self.nodes.that_run(stage)
         for partition, slots in share.items():
             if slots > 0:
-                node = self._open.random_on(partition)
+                if of_profile is None:
+                    node = self._open.random_on(partition)
+                else:
+                    node = self._open.one_of([n for n in self._open.on(partition) if n in of_profile])
                 if node != NONE:
                     return node
         return NONE
 
-    def open_on(self, partition: int) -> int:
-        """Unheld free slots of a partition."""
-        return sum(self.free[node] - self.held[node] for node in self._open.on(partition))
+    def open_on(self, partition: int, stage: StageRun) -> int:
+        """Unheld free slots of a partition that the stage may use."""
+        of_profile = self.nodes.that_run(stage)
+        nodes = (n for n in self._open.on(partition) if of_profile is None or n in of_profile)
+        return sum(self.free[node] - self.held[node] for node in nodes)
+
+    def free_to(self, stage: StageRun, now_ms: int) -> int:
+        """Free slots that the stage may use and that the ledger does not refuse its job."""
+        nodes = self.nodes.that_run(stage)
+        if not self.holders:
+            return self.open_total if nodes is None else self._open_among(nodes)
+        free = self.free
+        some = (node for node in (range(len(free)) if nodes is None else nodes) if free[node])
+        return sum(
+            max(0, free[node] - (self.ledger.refused_on(stage.job, node, now_ms) if self.held[node] else 0))
+            for node in some
+        )
+
+    def open_by_profile(self) -> dict[int, int]:
+        """Unheld free slots by resource profile."""
+        of_profile = self.nodes.of_profile
+        if not of_profile:
+            return {0: self.open_total}
+        return {profile: self._open_among(nodes) for profile, nodes in of_profile.items()}
+
+    def _open_among(self, nodes: Iterable[int]) -> int:
+        return sum(max(0, self.free[node] - self.held[node]) for node in nodes)
 
     def could_take(self, stage: StageRun, nodes: Iterable[int], now_ms: int) -> bool:
         """Whether one of ``nodes`` may suit a stage that found none so far; cheaper than a choice."""
@@ -242,9 +315,9 @@ class Slots:
             return True
         return self._held_is_near() and node in self.holders.get(stage.job, ())
 
-    def may_override(self, job: JobRun, now_ms: int) -> bool:
-        """Whether another job holds a slot that a task of ``job`` may take."""
-        return self._override(job, now_ms) != NONE
+    def may_override(self, stage: StageRun, now_ms: int) -> bool:
+        """Whether another job holds a slot that a task of the stage may take."""
+        return self._override(stage.job, now_ms, self.nodes.that_run(stage)) != NONE
 
     def _held_is_near(self) -> bool:
         return self._locality is not None and self._locality.held_is_near
@@ -278,6 +351,6 @@ class Slots:
             if holder is not job:
                 nodes = self.holders[holder]
                 node = next((n for n in nodes if among is None or n in among), NONE)
-                if node != NONE and self.may_launch(job, node, now_ms):
+                if node != NONE and self.ledger.may_launch(job, node, now_ms):
                     return node
         return NONE

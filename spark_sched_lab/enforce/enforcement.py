@@ -8,7 +8,7 @@ compare the two: change both together.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
@@ -105,6 +105,11 @@ class WaitingSet(Protocol):
 
     @property
     def slots_per_task(self) -> int: ...
+
+    @property
+    def executor_profile(self) -> int:
+        """Resource profile of the executors that it may use."""
+        ...
 
 
 class QueueGate(Protocol):
@@ -240,9 +245,10 @@ class Enforcement:
         self._gate = gate  # None: the application has no queues of tenants
         self._turns = queues
         self._now_ms = 0
-        self._spare = 0
+        # By resource profile, as executors of one profile run no task of another.
+        self._spare = Counter[int]()
         # Spare slots that jobs want that no plan contains: other jobs without a start come after these.
-        self._for_new = 0
+        self._for_new = Counter[int]()
         # Task sets that found no spare slot in this round.
         self._found_none: dict[WaitingSet, None] = {}
         self.gives_spare = False
@@ -255,12 +261,12 @@ class Enforcement:
         self.gives_spare = False
         self.spare_wanted = False
 
-    def begin_spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> None:
+    def begin_spare(self, open_slots: Mapping[int, int], waiting: Iterable[WaitingSet]) -> None:
         """Start giving spare slots: those that are neither held nor waited for by task sets with a
         start.
 
         Args:
-            open_slots: free slots that no job holds.
+            open_slots: free slots that no job holds, by resource profile.
             waiting: all task sets.
         """
         self._spare, self._for_new = self._spares(open_slots, waiting)
@@ -269,19 +275,21 @@ class Enforcement:
     def end_spare(self) -> None:
         """No more spare slots are given in this round."""
         self.gives_spare = False
-        self._spare = self._for_new = 0
+        self._spare, self._for_new = Counter(), Counter()
 
-    def _spares(self, open_slots: int, waiting: Iterable[WaitingSet]) -> tuple[int, int]:
+    def _spares(
+        self, open_slots: Mapping[int, int], waiting: Iterable[WaitingSet]
+    ) -> tuple[Counter[int], Counter[int]]:
         """The number of open slots that no job with a start waits for, negative if there are too few; and the
-        number for which jobs wait that no plan contains."""
-        spare, for_new = open_slots, 0
+        number for which jobs wait that no plan contains. Both by resource profile."""
+        spare, for_new = Counter(open_slots), Counter[int]()
         claimed = _waiting_slots if self._gate is None else self._gate.claims()
         for each in waiting:
             start = self.start(each.job.key)
             if start is Start.NOW or start is Start.PLANNED:
-                spare -= claimed(each)
+                spare[each.executor_profile] -= claimed(each)
             elif start is Start.UNPLANNED:
-                for_new += claimed(each)
+                for_new[each.executor_profile] += claimed(each)
         return spare, for_new
 
     def start(self, job: str) -> Start:
@@ -304,8 +312,7 @@ class Enforcement:
             return Verdict.PILOT if waiting.pilots_wait else Verdict.BEHIND_PILOTS
         if start is Start.SPARE or start is Start.UNPLANNED:
             self.spare_wanted = True
-            spare = self._spare - (self._for_new if start is Start.SPARE else 0)
-            if self.gives_spare and spare >= waiting.slots_at_once:
+            if self.gives_spare and _suffices(waiting, start, self._spare, self._for_new):
                 self._found_none.pop(waiting, None)
                 return Verdict.LEFT_OVER
             self._found_none[waiting] = None
@@ -316,19 +323,18 @@ class Enforcement:
         """A task of the task set took its slots."""
         start = self.start(waiting.job.key) if self.gives_spare else None
         if start is Start.SPARE or start is Start.UNPLANNED:
-            self._spare -= waiting.slots_per_task
+            self._spare[waiting.executor_profile] -= waiting.slots_per_task
         if start is Start.UNPLANNED:
-            self._for_new -= waiting.slots_per_task
+            self._for_new[waiting.executor_profile] -= waiting.slots_per_task
 
-    def spares_again(self, open_slots: int, waiting: Iterable[WaitingSet]) -> bool:
+    def spares_again(self, open_slots: Mapping[int, int], waiting: Iterable[WaitingSet]) -> bool:
         """Whether a task set that found no spare slot in this round would find one now: a launch ends holds
         that its job no longer needs, and nothing else offers these slots again."""
         found_none = [each for each in self._found_none if each.waiting_slots > 0 and self._may_grow(each)]
         if not found_none:
             return False
         spare, for_new = self._spares(open_slots, waiting)
-        of_start = {Start.UNPLANNED: spare, Start.SPARE: spare - for_new}
-        return any(of_start.get(self.start(each.job.key), 0) >= each.slots_at_once for each in found_none)
+        return any(_suffices(each, self.start(each.job.key), spare, for_new) for each in found_none)
 
     def _may_grow(self, waiting: WaitingSet) -> bool:
         return self._gate is None or self._gate.refusal(waiting) is None
@@ -342,6 +348,15 @@ class Enforcement:
             return OfferRank(-job.priority, (float(last), 0, 0), job.arrival, job.arrival)
         turn = self._turns.of(job.queue if job.queue is not None and self._turns.weights else -1)
         return OfferRank(-job.priority, turn, job.rank, job.arrival)
+
+
+def _suffices(waiting: WaitingSet, start: Start, spare: Counter[int], for_new: Counter[int]) -> bool:
+    """Whether a task of the task set may have spare slots: of a job without any start, if new jobs leave
+    them."""
+    profile = waiting.executor_profile
+    if start is Start.UNPLANNED:
+        return spare[profile] >= waiting.slots_at_once
+    return start is Start.SPARE and spare[profile] - for_new[profile] >= waiting.slots_at_once
 
 
 def by_speed(executors: Iterable[str], slowness: Mapping[str, float]) -> list[list[str]]:
@@ -369,26 +384,30 @@ class RunningAttempt(NamedTuple):
     priority: int
     restartable: bool
     slots: int
+    executor_profile: int = 0
 
 
 def preempted(
-    named: Iterable[int], priority: int, waiting_slots: int, running: Callable[[int], RunningAttempt | None]
+    named: Iterable[int],
+    priority: int,
+    waiting_slots: Mapping[int, int],
+    running: Callable[[int], RunningAttempt | None],
 ) -> list[int]:
     """The attempts to kill now, of those that a plan names as victims for a job.
 
     Args:
         named: numbers of attempts, in the order of their eviction.
         priority: of the job, in force; only attempts of lower priority are evicted.
-        waiting_slots: slots for which its tasks wait; no more slots are taken than that. In the JVM bridge
-            this is per resource profile; the simulator has only one.
+        waiting_slots: slots for which its tasks wait, by resource profile; no more slots are taken than that.
         running: finds an attempt by its number; None: it no longer runs.
     """
     chosen: list[int] = []
+    left = Counter(waiting_slots)
     for task in named:
         attempt = running(task)
         if attempt is None or task in chosen or not attempt.restartable or attempt.priority >= priority:
             continue
-        if waiting_slots > 0:
-            waiting_slots -= attempt.slots
+        if left[attempt.executor_profile] > 0:
+            left[attempt.executor_profile] -= attempt.slots
             chosen.append(task)
     return chosen

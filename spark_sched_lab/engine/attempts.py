@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -161,11 +162,14 @@ class Attempts:
 
         def running(task: int) -> RunningAttempt | None:
             a = found.get(task)
-            return None if a is None else RunningAttempt(a.stage.job.priority, a.stage.restartable, 1)
+            return None if a is None else _facts(a)
 
-        waiting_slots = sum(stage.waiting_slots for stage in job.stages.values())
+        waiting_slots = Counter[int]()
+        for stage in job.stages.values():
+            waiting_slots[stage.executor_profile] += stage.waiting_slots
         if (tenants := self.reservations.tenants) is not None:
-            waiting_slots = min(waiting_slots, tenants.room(job))
+            room = tenants.room(job)
+            waiting_slots = Counter({profile: min(n, room) for profile, n in waiting_slots.items()})
         for task in preempted(named, job.priority, waiting_slots, running):
             self.evict(found[task], beneficiary=job.key)
 
@@ -203,3 +207,7 @@ class Attempts:
         if self.slots.left.get(node) == 0:
             self.reservations.node_left(node, self.instant.now_ms)
             self.emitted.node_left(self.slots.nodes.names[node], self.instant.now_ms)
+
+
+def _facts(a: Attempt) -> RunningAttempt:
+    return RunningAttempt(a.stage.job.priority, a.stage.restartable, 1, a.stage.executor_profile)

@@ -106,8 +106,9 @@ class Simulation:
         rules = Rules.of(settings)
         active: dict[str, JobRun] = {}
         reservations = Reservations(
-            slots, active, [node.slots for node in cluster.nodes], emitted.listener, rules.overlay.idle, seed
-        )
+            slots, active, [node.slots for node in cluster.nodes], [node.profile for node in cluster.nodes],
+            emitted.listener, rules.overlay.idle, seed,
+        )  # fmt: skip
         tree = settings[keys.QUEUES]
         tenants = None if tree is None else TenantQueues(tree, instant, reservations, active)
         self._jobs = ActiveJobs(

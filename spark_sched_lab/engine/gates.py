@@ -52,12 +52,16 @@ class Gates:
             self._waiting.remove(stage)
 
     def open(self, stage: StageRun) -> None:
-        """Open the gate: all tasks of the stage may start, those of waiting pilots first."""
+        """Open the gate: all tasks of the stage may start, in the order in which they would have started
+        without it."""
         if stage.gate is not None:
             stage.gate.put(())
         behind = self._behind.pop(stage, None)
         if behind:
-            stage.pending = behind + stage.pending
+            if stage.pending:  # pilots that wait
+                lost = stage.reruns.lost
+                behind = sorted(behind + stage.pending, key=lambda index: (index in lost, -index))
+            stage.pending = behind
         if stage.pending:
             self._waiting.add(stage)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from spark_sched_lab.cluster.open_nodes import NONE
 from spark_sched_lab.cluster.placement import Slots
-from spark_sched_lab.enforce.enforcement import Enforcement, Start, StartGate
+from spark_sched_lab.enforce.enforcement import Enforcement, OfferRank, Start, StartGate
 from spark_sched_lab.enforce.queues import QueueTurns
 from spark_sched_lab.engine.gates import Gates
 from spark_sched_lab.engine.records import StageRun
@@ -57,32 +57,38 @@ class Launcher:
 
     def launch_all(self, now_ms: int) -> None:
         """Launch all tasks that the free slots of this instant allow."""
-        self.waiting.sort()
+        slots, waiting = self.slots, self.waiting
+        if waiting.pools:
+            waiting.rank_pools(self.reservations.jobs.values())
+        waiting.sort()
         self._enforcement.begin(now_ms)
-        slots = self.slots
         if self.queues.weights:
             self._by_queue(now_ms)
         else:
-            while slots.open_total > 0 and self._in_order(now_ms):
+            while slots.open_total > 0 and self._in_order(self.waiting, now_ms):
                 pass  # planned again
         if slots.holders:
             while slots.holders and self._privileged(now_ms):
                 pass  # planned again
             while (due := self.reservations.due_copy(now_ms)) is not None:
                 self.launch(*due, copy=True)
-        if slots.open_total > 0 and (self.gates or self.starts.active):
+        if (slots.open_total > 0 or slots.holders) and (self.gates or self.starts.active):
+            if waiting.pools:
+                waiting.rank_pools(self.reservations.jobs.values())
+                waiting.sort()
+            held = bool(slots.holders)
             self._left_over(now_ms)
-            # A launch may have ended holds that its job no longer needs.
-            while slots.holders and self._enforcement.spares_again(slots.open_total, self.waiting):
+            # A job may have taken slots that it held in place of spare ones.
+            while held and self._enforcement.spares_again(slots.open_by_profile(), waiting):
                 if not self._left_over(now_ms):
                     break
         slots.opened.clear()
         slots.offers.all = False
 
-    def _in_order(self, now_ms: int) -> bool:
-        """Give open slots to the stages that wait, first one first. Returns whether the order has changed."""
+    def _in_order(self, stages: Iterable[StageRun], now_ms: int) -> bool:
+        """Give open slots to stages that wait, first one first. Returns whether the order has changed."""
         slots = self.slots
-        for stage in self.waiting:
+        for stage in stages:
             if self._fill(stage, now_ms):
                 return True
             if slots.open_total <= 0:
@@ -91,10 +97,17 @@ class Launcher:
 
     def _privileged(self, now_ms: int) -> bool:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""
-        return any(
-            stage.pending and self._fill(stage, now_ms)
-            for stage in self.waiting.privileged(self.slots, now_ms)
-        )
+        slots, waiting = self.slots, self.waiting
+        for stage in waiting.privileged(slots, now_ms):
+            entry, before = stage.entry, slots.open_total
+            if not stage.pending:
+                continue
+            if self._fill(stage, now_ms):
+                return True
+            # Stages behind it take the slots of holds that its job no longer needs.
+            if slots.open_total > before and self._in_order(waiting.behind(entry), now_ms):
+                return True
+        return False
 
     def _by_queue(self, now_ms: int) -> None:
         """Give out slots one by one, each to the queue whose turn it is."""
@@ -128,11 +141,11 @@ class Launcher:
         if not wanting and not gated:
             return False
         launched = False
-        enforcement.begin_spare(slots.open_total, self.waiting)
-        for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.edges.part, s.index)):
+        enforcement.begin_spare(slots.open_by_profile(), self.waiting)
+        for stage in sorted([*gated, *wanting], key=self._spare_order):
             behind = not self._only_spare(stage)
             tasks = self.gates.behind(stage) if behind else stage.pending
-            while tasks and slots.open_total > 0 and enforcement.planned(stage).may:
+            while tasks and (slots.open_total > 0 or slots.holders) and enforcement.planned(stage).may:
                 node = self._choose(stage, tasks, now_ms, within_share=False)
                 if node == NONE:
                     self._wake_refused(stage, now_ms)
@@ -147,6 +160,11 @@ class Launcher:
         enforcement.end_spare()
         return launched
 
+    def _spare_order(self, stage: StageRun) -> tuple[int, int, OfferRank, int, int]:
+        rank = self._enforcement.rank(stage)
+        pool = self.waiting.pool_place(stage.job) if self.waiting.pools else 0
+        return rank.priority, pool, rank, stage.edges.part, stage.index
+
     def _only_spare(self, stage: StageRun) -> bool:
         return self.starts.active and self._enforcement.start(stage.job.key) in _ONLY_SPARE
 
@@ -154,7 +172,7 @@ class Launcher:
         """The node for the last one of ``pending``, or NONE."""
         slots, near, share = self.slots, stage.places.near, stage.job.terms.share
         if share is not None and within_share:
-            node = slots.choose_within(share)
+            node = slots.choose_within(stage, share)
             if node != NONE:
                 share[slots.nodes.partition[node]] -= 1
                 if near is not None:
@@ -177,7 +195,7 @@ class Launcher:
             return False
         if places.refused and not slots.could_take(stage, slots.opened, now_ms):
             return False
-        if stage.spec.gang and not fits_whole(stage, slots):
+        if stage.spec.gang and not fits_whole(stage, slots, now_ms):
             return False
         while pending:
             node = self._choose(stage, pending, now_ms)

@@ -163,7 +163,7 @@ class Plans:
         next plans: it is updated job by job."""
         jobs = self.jobs
         order = None if jobs.reservations.engaged else self.planner.key_order()
-        if order is None or any(job.rule.isolation > 0.0 for job in jobs.active.values()):
+        if order is None or any(map(_needs_plans, jobs.active.values())):
             return
         self.waiting.order_by(order)
         assert self.waiting.lanes is not None
@@ -197,7 +197,7 @@ class Plans:
                 gone.append(job.key)
             elif job.place is None or job.terms.changed:
                 rules = lanes.order.rules(job, UNKNOWN)
-                if rules.reservation is not None:
+                if rules.reservation is not None or job.spec.pool is not None:
                     self._end_order()
                     return False
                 entries.append(JobPlan(job.key, 0, 0, None, "", pool=rules.pool))
@@ -269,3 +269,8 @@ class Plans:
             if at_ms != self._again_ms:
                 self._again_ms = at_ms
                 self.agenda.push(at_ms, PlanDue(asked=True))
+
+
+def _needs_plans(job: JobRun) -> bool:
+    """Whether more than a policy's key decides: the job may hold slots, or has a pool of the application."""
+    return job.rule.isolation > 0.0 or job.spec.pool is not None

@@ -167,6 +167,10 @@ class StageRun:
     def slots_per_task(self) -> int:
         return 1
 
+    @property
+    def executor_profile(self) -> int:
+        return self.spec.profile
+
     # ---- as snapshots show it ----
 
     @property

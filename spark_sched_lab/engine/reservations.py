@@ -29,6 +29,7 @@ class Reservations:
     Attributes:
         jobs: active ones, by key.
         totals_of: slots by node, where it is there.
+        profiles_of: resource profile by node.
         emit: gets the events of holds; None: there is no listener.
         limits: what held slots may cost while no stage of their job is active.
         seed: of the draws of calibrated deadlines.
@@ -39,6 +40,7 @@ class Reservations:
     slots: Slots
     jobs: dict[str, JobRun]
     totals_of: Sequence[int]
+    profiles_of: Sequence[int]
     emit: Callable[[Event], None] | None
     limits: IdleLimits
     seed: int
@@ -49,7 +51,7 @@ class Reservations:
     _stand_ins: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.slots.may_launch = self._may_launch
+        self.slots.ledger = self
 
     # ---- the ledger's listener ----
 
@@ -132,7 +134,7 @@ class Reservations:
     def node_joined(self, node: int, now_ms: int) -> None:
         if self._ledger is not None:
             name = self.slots.nodes.names[node]
-            self._ledger.executor_added(name, 0)
+            self._ledger.executor_added(name, 0, self.profiles_of[node])
             self._ledger.observe_free(name, self.slots.free[node], now_ms)
 
     def node_leaves(self, node: int, now_ms: int) -> None:
@@ -206,7 +208,7 @@ class Reservations:
         for node, name in enumerate(self.slots.nodes.names):
             leaving = self.slots.left.get(node, 0) > 0
             if self.slots.present[node] or leaving:
-                ledger.executor_added(name, self.totals_of[node])
+                ledger.executor_added(name, self.totals_of[node], self.profiles_of[node])
             if leaving:
                 ledger.executor_draining(name, now_ms)
         for job in self.jobs.values():
@@ -229,10 +231,15 @@ class Reservations:
         assert self._ledger is not None, f"job {job} holds slots and there is no ledger"
         self._ledger.give_up(job, now_ms)
 
-    def _may_launch(self, job: JobRun, node: int, now_ms: int) -> bool:
+    def may_launch(self, job: JobRun, node: int, now_ms: int) -> bool:
         ledger = self._ledger
         assert ledger is not None, "somebody holds slots and there is no ledger"
         return ledger.may_launch(self._asker(ledger, job, now_ms), self.slots.nodes.names[node])
+
+    def refused_on(self, job: JobRun, node: int, now_ms: int) -> int:
+        ledger = self._ledger
+        assert ledger is not None, "somebody holds slots and there is no ledger"
+        return ledger.refused_on(self.slots.nodes.names[node], self._asker(ledger, job, now_ms))
 
     def _asker(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
         """The key under which the ledger knows the job that asks."""
@@ -264,5 +271,6 @@ class Reservations:
             restartable=stage.restartable,
             vertex=str(stage.index),
             successors=stage.edges.successors,
+            profile=stage.spec.profile,
             kill_ms=stage.spec.kill_ms,
         )

@@ -41,7 +41,7 @@ class Rules:
 
     def own(self, spec: JobSpec) -> Rule:
         """The job's rule without a plan."""
-        return self.overlay.own(spec.priority, spec.isolation, spec.copies)
+        return self.overlay.own(spec.priority, spec.isolation, spec.copies, spec.pool)
 
     def in_force(self, terms: JobTerms) -> Rule:
         """The rule that holds for a job now."""

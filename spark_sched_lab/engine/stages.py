@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_sched.errors import BadInputError
 from spark_sched_lab.cluster.cluster import ClusterSpec
 from spark_sched_lab.cluster.delay_scheduling import DelayScheduling
 from spark_sched_lab.cluster.placement import Slots
@@ -17,6 +18,8 @@ def new_stage(
     whether it is the last one.
     """
     spec = job.spec.stages[index]
+    if spec.profile not in slots.nodes.profiles:
+        raise BadInputError(f"job {job.key!r}, stage {index} has profile {spec.profile}, which no node has")
     successors = _successors(job, index) if job.spec.dag_known != "nothing" else ()
     next_tasks = sum(tasks for _, tasks, _ in successors) if successors else None
     last = job.spec.dag_known == "to the end" and job.progress.stages_left == 1
@@ -24,6 +27,11 @@ def new_stage(
     places = stage.places
     slots.offers.all = True
     if (spec.seen_on or spec.delay or (spec.near and spec.near_wait_ms)) and not spec.gang:
+        if slots.nodes.of_profile:
+            raise BadInputError(
+                f"job {job.key!r}, stage {index} prefers nodes, and the nodes have different profiles: leave "
+                "one of the two out"
+            )
         places.near = DelayScheduling(stage, slots, now_ms)
     locality = cluster.locality
     if locality is not None and spec.parents:
@@ -49,12 +57,11 @@ def _successors(job: JobRun, index: int) -> tuple[tuple[str, int, bool], ...]:
     return tuple(found)
 
 
-def fits_whole(stage: StageRun, slots: Slots) -> bool:
-    """Whether a gang's tasks can all start now: on open and own held slots, or on open ones within the share
-    that the plan gives its job; it never takes another job's holds."""
+def fits_whole(stage: StageRun, slots: Slots, now_ms: int) -> bool:
+    """Whether a gang's tasks can all start now: on all free slots but those that the ledger refuses its job,
+    or on open ones within the share that the plan gives its job."""
     share = stage.job.terms.share
     if share is not None:
-        open_ = sum(min(count, slots.open_on(partition)) for partition, count in share.items())
+        open_ = sum(min(count, slots.open_on(partition, stage)) for partition, count in share.items())
         return open_ >= len(stage.pending)
-    held = sum(slots.holders.get(stage.job, {}).values())
-    return slots.open_total + held >= len(stage.pending)
+    return slots.free_to(stage, now_ms) >= len(stage.pending)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 
 from spark_sched.policies.key_order import KeyOrder
+from spark_sched.policies.simple.fair import fair_order
+from spark_sched.protocol.plan import PoolShare
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.engine.lanes import Lanes
-from spark_sched_lab.engine.records import JobRun, StageRun
+from spark_sched_lab.engine.records import UNRANKED, JobRun, StageRun
 from spark_sched_lab.engine.sorted_entries import Entry, SortedEntries
 
 #: From this part of the waiting stages on, sorting all of them is cheaper than moving those that changed.
 _MANY = 8
+
+#: More than any rank.
+_RANKS = UNRANKED + 1
+
+#: Of jobs without a pool, where others have one.
+_DEFAULT_POOL = PoolShare("default")
 
 
 class WaitingStages:
@@ -24,6 +34,7 @@ class WaitingStages:
         lanes: the order by the policy's key, while that orders jobs; None: plans do.
         count: of stages that wait.
         refresh: tells `lanes` the changes that it does not know; `Plans` sets it.
+        pools: whether jobs have pools of the application (`JobSpec.pool`).
     """
 
     refresh: Callable[[Lanes], None]
@@ -36,6 +47,9 @@ class WaitingStages:
         self._order = SortedEntries()
         self._moved: dict[JobRun, None] = {}
         self._unsorted = False
+        self.pools = False
+        self._pool_places: dict[str, int] = {}
+        self._places_in_pool: dict[StageRun, int] = {}
 
     def __bool__(self) -> bool:
         """Whether any stage waits."""
@@ -47,6 +61,7 @@ class WaitingStages:
         if not stage.queued and not stage.job.terms.on_hold:
             stage.queued = True
             self.count += 1
+            self.pools |= stage.job.spec.pool is not None
             if self.lanes is not None:
                 self.lanes.add(stage)
             else:
@@ -79,6 +94,31 @@ class WaitingStages:
     def all_moved(self) -> None:
         """Those of any job may have changed."""
         self._unsorted = True
+
+    def rank_pools(self, jobs: Iterable[JobRun]) -> None:
+        """Sort the pools of all active jobs as Spark's FAIR mode does when a round of offers begins. The
+        next `sort` puts their order in force."""
+        shares: dict[str, PoolShare] = {}
+        running = Counter[str]()
+        fair: list[tuple[int, str, StageRun]] = []
+        for job in jobs:
+            share = job.spec.pool or _DEFAULT_POOL
+            shares[share.name] = share
+            running[share.name] += job.running_slots
+            if share.fair:
+                fair += [(len(stage.running), f"TaskSet_{stage.key}", stage) for stage in job.stages.values()]
+
+        def standing(name: str) -> tuple[bool, float, str]:
+            return (*fair_order(running[name], shares[name].weight, shares[name].min_share), name)
+
+        self._pool_places = {name: place for place, name in enumerate(sorted(shares, key=standing))}
+        fair.sort(key=itemgetter(0, 1))
+        self._places_in_pool = {stage: place for place, (_, _, stage) in enumerate(fair)}
+        self._unsorted = True
+
+    def pool_place(self, job: JobRun) -> int:
+        """The place of the job's pool in FAIR order."""
+        return self._pool_places.get((job.spec.pool or _DEFAULT_POOL).name, 0)
 
     def sort(self) -> None:
         """Put the present priorities and ranks in force."""
@@ -127,7 +167,12 @@ class WaitingStages:
         job = stage.job
         queue = -1 if job.queue is None else job.queue
         arrival = 0 if self.by_spark_job else job.arrival
-        return -job.priority, queue, job.rank, arrival, stage.edges.part, stage.index, stage
+        rank = job.rank
+        if self.pools:
+            rank += self.pool_place(job) * _RANKS
+            # Spark shares a fair pool among task sets whenever their jobs arrived.
+            arrival = self._places_in_pool.get(stage, arrival)
+        return -job.priority, queue, rank, arrival, stage.edges.part, stage.index, stage
 
     # ---- the order ----
 
@@ -137,7 +182,14 @@ class WaitingStages:
         if self.lanes is not None:
             yield from self.lanes
             return
-        entry = self._order.first()
+        yield from self._from(self._order.first())
+
+    def behind(self, entry: Entry | None) -> Iterator[StageRun]:
+        """As `__iter__`, of the stages behind this entry, which may have been removed."""
+        if entry is not None and self.lanes is None:
+            yield from self._from(self._order.after(entry))
+
+    def _from(self, entry: Entry | None) -> Iterator[StageRun]:
         while entry is not None:
             yield entry[-1]
             entry = self._order.after(entry)
@@ -158,14 +210,19 @@ class WaitingStages:
         it all that others hold."""
         holders = slots.holders
         found = [stage for job in holders for stage in job.stages.values() if stage.queued]
-        # Without pools the ledger refuses a job what it refuses an earlier one of the same priority.
-        by_place = not self.by_spark_job and all(job.rule.pool is None for job in holders)
+        # Without pools and profiles the ledger refuses a job what it refuses an earlier one of the same
+        # priority.
+        by_place = (
+            not self.by_spark_job
+            and not slots.nodes.of_profile
+            and all(job.rule.pool is None for job in holders)
+        )
         entry = self._order.first()
         while entry is not None:
             stage: StageRun = entry[-1]
             refused = False
             if stage.job not in holders:
-                refused = not slots.may_override(stage.job, now_ms)
+                refused = not slots.may_override(stage, now_ms)
                 if not refused:
                     found.append(stage)
             # An entry without a rank comes before all of its priority and queue.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched.protocol.plan import PoolShare
 from spark_sched.state import Preferred
 from spark_sched_lab.cluster.locality import Delay
 
@@ -49,6 +50,7 @@ class StageSpec:
         copies_ms: how long a copy of a task runs, by the task's index, where that is known.
         kill_ms: how long a killed attempt keeps its slot in Spark: tasks get copies that much later. The
             simulator frees a killed attempt's slot at once.
+        profile: resource profile of the nodes that run it (`NodeSpec.profile`).
     """
 
     durations_ms: Sequence[int]
@@ -66,6 +68,7 @@ class StageSpec:
     copies_ms: Mapping[int, int] = field(default_factory=dict, compare=False)
     restartable: bool = True
     kill_ms: int = 0
+    profile: int = 0
 
     @property
     def tasks(self) -> int:
@@ -151,6 +154,8 @@ class JobSpec:
         tail_ms: the driver's own work between the end of the last stage and that of the job, which may hold
             slots meanwhile: unless its DAG is known to the end, a further stage may come.
         changes: of its marks while it is active, in the order of their times.
+        pool: its pool in Spark's FAIR mode; None where others have one: the pool ``default``. Among jobs of
+            equal priority the order of pools decides, except where a plan has queues.
     """
 
     key: str
@@ -168,6 +173,7 @@ class JobSpec:
     preferred: Preferred | None = None
     tail_ms: int = 0
     changes: tuple[MarkChange, ...] = ()
+    pool: PoolShare | None = None
     then: tuple[NextJob, ...] = field(default=(), compare=False, repr=False)
 
     def check(self) -> None:

@@ -81,6 +81,7 @@ class _Set:
     pilots_first = pilots_wait = False
     slots_at_once = slots_per_task = 1
     waiting_slots = 2
+    executor_profile = 0
 
 
 def _round_without_a_start() -> Enforcement:
@@ -94,20 +95,20 @@ def _round_without_a_start() -> Enforcement:
 
 def test_a_slot_that_becomes_spare_after_somebody_was_refused_it_is_given_again() -> None:
     late, enforcement = _Set(), _round_without_a_start()
-    enforcement.begin_spare(0, [late])
+    enforcement.begin_spare({0: 0}, [late])
     assert enforcement.planned(late) is Verdict.NOTHING_SPARE
     enforcement.end_spare()
-    assert not enforcement.spares_again(0, [late])
-    assert enforcement.spares_again(1, [late])
+    assert not enforcement.spares_again({0: 0}, [late])
+    assert enforcement.spares_again({0: 1}, [late])
 
 
 def test_whoever_was_offered_what_is_left_over_asks_for_no_other_round() -> None:
     late, enforcement = _Set(), _round_without_a_start()
     assert enforcement.planned(late) is Verdict.NOTHING_SPARE
-    enforcement.begin_spare(1, [late])
+    enforcement.begin_spare({0: 1}, [late])
     assert enforcement.planned(late) is Verdict.LEFT_OVER
     enforcement.end_spare()
-    assert not enforcement.spares_again(1, [late])
+    assert not enforcement.spares_again({0: 1}, [late])
 
 
 @pytest.mark.parametrize(("now_ms", "next_ms"), [(0, 100), (100, 900), (900, None)])
@@ -157,7 +158,7 @@ RUNNING = {
 def test_victims_go_as_long_as_slots_are_wanted(
     named: list[int], waiting_slots: int, killed: list[int]
 ) -> None:
-    assert preempted(named, 5, waiting_slots, RUNNING.get) == killed
+    assert preempted(named, 5, {0: waiting_slots}, RUNNING.get) == killed
 
 
 def test_named_tasks_give_their_slots_at_once_and_run_again_from_the_beginning() -> None:
