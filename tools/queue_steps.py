@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_sched.config.queues import parse_queues
+from spark_sched_lab.enforce.queue_shares import Wanted
 from spark_sched_lab.enforce.queue_usage import QueueUsage
 
 
@@ -58,6 +59,21 @@ class Steps:
                     usage.admitted(job),
                     usage.position(job),
                 ]
+            case "order":
+                assert usage.shares is not None, "its tree has floors or weights"
+                standings = {queue: usage.shares.standing(queue) for queue in step["queues"]}
+                below = [queue for queue in step["queues"] if usage.shares.below(queue)]
+                return [sorted(step["queues"], key=standings.__getitem__), below]
+            case "parts":
+                assert usage.shares is not None, "its tree has floors or weights"
+                wanted = [Wanted(*each) for each in step["wanted"]]
+                parts = usage.shares.parts(wanted, {int(p): n for p, n in step["open"].items()})
+                return [parts.get(queue, -1) for queue in step["queues"]]
+            case "ceded":
+                assert usage.shares is not None, "its tree has floors or weights"
+                return usage.shares.ceded(
+                    step["holder"], step["asker"], step["slots"], step["asks"], step["taken"]
+                )
             case "place":
                 return self.tree.place(step["user"], step["name"], step["class"])
             case "uses":

@@ -27,6 +27,7 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _LONGEST_SHOWN = 100
 #: So that rounding never takes a slot from a share of whole slots.
 _EPSILON = 1e-9
+_LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,12 @@ class Amount:
         """Slots where the application has ``total``: a percentage is rounded down, to 1 at least."""
         if self.slots is not None:
             return self.slots
-        return max(1, int(self.percent * total / 100.0 + _EPSILON))
+        return max(1, self.at_most(total))
+
+    def at_most(self, total: int) -> int:
+        """The same, but a percentage that is less than one slot is none: shares that fit together in the file
+        fit together in slots."""
+        return self.slots if self.slots is not None else int(self.percent * total / 100.0 + _EPSILON)
 
     def __str__(self) -> str:
         return f"{self.percent:g} %" if self.slots is None else str(self.slots)
@@ -71,6 +77,8 @@ class QueueSpec:
         wait_timeout_ms: how long a job waits before it is cancelled.
         max_priority: higher priorities of its jobs are lowered to it.
         users: patterns of the users whose jobs it takes; empty: everybody's.
+        floor: slots that its jobs get before those of queues that have theirs; None: it is promised none.
+        weight: its part of the slots above the floors, beside its siblings'; None: 1.
     """
 
     path: str
@@ -81,6 +89,8 @@ class QueueSpec:
     wait_timeout_ms: int | None = None
     max_priority: int | None = None
     users: tuple[str, ...] = ()
+    floor: Amount | None = None
+    weight: float | None = None
 
     @property
     def parent(self) -> str:
@@ -145,6 +155,11 @@ class QueueTree:
         limits = [spec.max_priority for spec in self.path_of(queue) if spec.max_priority is not None]
         return min(limits, default=_INT_MAX)
 
+    @property
+    def shares(self) -> bool:
+        """Whether queues are offered slots in an order of their own: one of them has a floor or a weight."""
+        return any(spec.floor is not None or spec.weight is not None for spec in self.queues)
+
     def to_json(self) -> str:
         """The value of ``spark.sched.queues``."""
         queues = [{"queue": spec.path, **dict(_given(spec))} for spec in self.queues]
@@ -161,10 +176,12 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
-    for key in ("ceiling", "held_ceiling"):
+    for key in ("ceiling", "held_ceiling", "floor"):
         amount: Amount | None = getattr(spec, key)
         if amount is not None:
             yield key, str(amount) if amount.slots is None else amount.slots
+    if spec.weight is not None:
+        yield "weight", spec.weight
     for key in ("max_running_jobs", "max_waiting_jobs"):
         if getattr(spec, key) is not None:
             yield key, getattr(spec, key)
@@ -208,8 +225,8 @@ def parse_queues(text: str) -> QueueTree | None:
 
 _TOP = ("default", "queues", "rules")
 _KEYS = (
-    "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout", "max_priority",
-    "users",
+    "floor", "weight", "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout",
+    "max_priority", "users",
 )  # fmt: skip
 _RULE_KEYS = ("queue", "user", "name", "class")
 _AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
@@ -241,6 +258,7 @@ class _Reader:
         if "default" not in top:
             raise self._bad("default is missing but must name the queue of jobs that no rule places")
         default = self._leaf("default", top["default"], paths, parents)
+        self._promised("", queues)
         tree = QueueTree(queues, found, default)
         closed = next((spec for spec in tree.path_of(default) if spec.users), None)
         if closed is not None:
@@ -279,6 +297,8 @@ class _Reader:
             wait_timeout_ms=self._time_ms(path, table, "wait_timeout"),
             max_priority=self._whole(path, table, "max_priority", _INT_MIN, _INT_MAX),
             users=self._users(path, table),
+            floor=self._amount(path, table, "floor", 1),
+            weight=self._weight(path, table),
         )
 
     def _within(self, spec: QueueSpec, above: tuple[QueueSpec, ...]) -> None:
@@ -289,6 +309,14 @@ class _Reader:
                 f"queue {path!r} has held_ceiling {spec.held_ceiling} but its ceiling is {spec.ceiling}, "
                 "which counts held slots, too: lower held_ceiling"
             )
+        for each in (spec, *reversed(above)):
+            if spec.floor and each.ceiling and spec.floor.exceeds(each.ceiling):
+                owner = "its" if each is spec else f"its ancestor {each.path!r} has"
+                verb = " is" if each is spec else ""
+                raise self._bad(
+                    f"queue {path!r} has floor {spec.floor} but {owner} ceiling{verb} {each.ceiling}, so "
+                    "that it would never have its floor: lower the floor or raise the ceiling"
+                )
         for ancestor in above:
             for key in ("ceiling", "held_ceiling"):
                 mine, its = getattr(spec, key), getattr(ancestor, key)
@@ -308,6 +336,34 @@ class _Reader:
                         f"queue {path!r} has {key} {value} but no max_running_jobs, so that no job waits: "
                         f"add that, or leave {key} out"
                     )
+
+    def _promised(self, path: str, queues: tuple[QueueSpec, ...]) -> tuple[int, float]:
+        """Slots, and percentages of all slots, that are promised below the queue, by the topmost floors
+        there. The empty path stands for the whole application."""
+        slots, percent = 0, 0.0
+        for spec in queues:
+            if spec.parent != path:
+                continue
+            below = self._promised(spec.path, queues)
+            if spec.floor is None:
+                slots, percent = slots + below[0], percent + below[1]
+            elif spec.floor.slots is not None:
+                slots += spec.floor.slots
+            else:
+                percent += spec.floor.percent
+        if not path:
+            self._fits("the floors of the queues", "all slots are", slots, percent, Amount(percent=100.0))
+        for spec in queues:
+            for key in ("floor", "ceiling"):
+                most: Amount | None = getattr(spec, key)
+                if spec.path == path and most is not None:
+                    self._fits(f"the floors below queue {path!r}", f"its {key} is", slots, percent, most)
+        return slots, percent
+
+    def _fits(self, what: str, limit: str, slots: int, percent: float, most: Amount) -> None:
+        promised = Amount(slots) if most.slots is not None else Amount(percent=round(percent, 6))
+        if promised.exceeds(most):
+            raise self._bad(f"{what} add up to {promised} but {limit} {most}: lower some of them")
 
     def _above(
         self, spec: QueueSpec, key: str, mine: object, ancestor: QueueSpec, its: object
@@ -363,6 +419,16 @@ class _Reader:
         if type(value) is not int or not least <= value <= most:
             raise self._wrong_of(path, key, value, f"a whole number from {least} to {most}")
         return value
+
+    def _weight(self, path: str, table: Mapping[str, Any]) -> float | None:
+        value = table.get("weight")
+        if value is None:
+            return None
+        if type(value) not in (int, float) or not _LEAST_WEIGHT <= value <= _MOST_WEIGHT:
+            raise self._wrong_of(
+                path, "weight", value, f"a number from {_LEAST_WEIGHT:g} to {_MOST_WEIGHT:,}"
+            )
+        return float(value)
 
     def _time_ms(self, path: str, table: Mapping[str, Any], key: str) -> int | None:
         value = table.get(key)

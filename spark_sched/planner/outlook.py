@@ -243,9 +243,7 @@ class Outlook:
                     if arrival is not None:
                         # From the submission on: a busy planner may see a job first when it is about to end.
                         since_ms = max(0, now_ms - view.started_ms)
-                        correction.note(
-                            view.job, arrival, now_ms - since_ms, given.later(since_ms / 1000.0)
-                        )
+                        correction.note(view.job, arrival, now_ms - since_ms, given.later(since_ms / 1000.0))
                     correction.note(view.job, situation, now_ms, given)
                 if narrowest not in bends:
                     bends[narrowest] = correction.bend(situation, now_ms)

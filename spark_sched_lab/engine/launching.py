@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from spark_sched_lab.cluster.open_nodes import NONE
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.enforce.enforcement import Enforcement, Start, StartGate
+from spark_sched_lab.enforce.queue_shares import Standing
 from spark_sched_lab.enforce.queues import QueueTurns
 from spark_sched_lab.engine.gates import Gates
 from spark_sched_lab.engine.records import StageRun
@@ -51,6 +52,11 @@ class Launcher:
         self._enforcement = Enforcement(self.starts, self.queues, self.tenants)
 
     @property
+    def _shares(self) -> bool:
+        """Whether tenants' queues have floors or weights."""
+        return self.tenants is not None and self.tenants.usage.shares is not None
+
+    @property
     def wanted(self) -> bool:
         """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
         return self.waiting.count > 0 or bool(self.slots.holders or self.gates)
@@ -60,10 +66,12 @@ class Launcher:
         self.waiting.sort()
         self._enforcement.begin(now_ms)
         slots = self.slots
-        if self.queues.weights:
+        if self._shares:
+            self._by_share(now_ms)
+        elif self.queues.weights:
             self._by_queue(now_ms)
         else:
-            while slots.open_total > 0 and self._in_order(now_ms):
+            while slots.open_total > 0 and self._in_order(self.waiting, now_ms):
                 pass  # planned again
         if slots.holders:
             while slots.holders and self._privileged(now_ms):
@@ -79,22 +87,40 @@ class Launcher:
         slots.opened.clear()
         slots.offers.all = False
 
-    def _in_order(self, now_ms: int) -> bool:
+    def _in_order(self, waiting: Iterable[StageRun], now_ms: int) -> bool:
         """Give open slots to the stages that wait, first one first. Returns whether the order has changed."""
         slots = self.slots
-        for stage in self.waiting:
-            if self._fill(stage, now_ms):
+        for stage in waiting:
+            if stage.pending and self._fill(stage, now_ms):
                 return True
             if slots.open_total <= 0:
                 break
         return False
 
+    def _by_share(self, now_ms: int) -> None:
+        """Give each tenants' queue its part of the open slots, and then what is left to anybody."""
+        slots, enforcement = self.slots, self._enforcement
+        if slots.open_total > 0:
+            enforcement.divide(slots.open_total, self._by_standing())
+            while slots.open_total > 0 and self._in_order(self._by_standing(), now_ms):
+                pass  # planned again
+            if enforcement.end_parts():
+                while slots.open_total > 0 and self._in_order(self._by_standing(), now_ms):
+                    pass
+
+    def _by_standing(self) -> list[StageRun]:
+        """The stages that wait in the order of their tenants' queues, and in one queue in the usual order."""
+        return sorted(self.waiting, key=self._enforcement.rank if self.queues.weights else self._standing)
+
+    def _standing(self, stage: StageRun) -> Standing:
+        return self._enforcement.rank(stage).standing
+
     def _privileged(self, now_ms: int) -> bool:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""
-        return any(
-            stage.pending and self._fill(stage, now_ms)
-            for stage in self.waiting.privileged(self.slots, now_ms)
-        )
+        stages = self.waiting.privileged(self.slots, now_ms, floors=self._shares)
+        if self._shares:
+            stages.sort(key=self._standing)
+        return any(stage.pending and self._fill(stage, now_ms) for stage in stages)
 
     def _by_queue(self, now_ms: int) -> None:
         """Give out slots one by one, each to the queue whose turn it is."""
@@ -180,7 +206,9 @@ class Launcher:
         if stage.spec.gang and not fits_whole(stage, slots):
             return False
         while pending:
-            node = self._choose(stage, pending, now_ms)
+            # A queue below its floor takes slots beyond its job's share, too.
+            beyond = self._shares and self._only_spare(stage)
+            node = self._choose(stage, pending, now_ms, within_share=not beyond)
             if node == NONE:
                 self._wake_refused(stage, now_ms)
                 places.refused = places.local is not None
@@ -191,7 +219,7 @@ class Launcher:
             most -= 1
             if most == 0:
                 break
-            if self.tenants is not None and pending and self.tenants.refusal(stage) is not None:
+            if self.tenants is not None and pending and not self._enforcement.planned(stage).may:
                 break
             if self.replan is not None:
                 if not pending or not self.waiting.only_one:

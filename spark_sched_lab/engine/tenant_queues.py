@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from spark_sched.config.queues import QueueTree
 from spark_sched_lab.enforce.enforcement import Verdict, WaitingSet
+from spark_sched_lab.enforce.queue_shares import Standing, Wanted
 from spark_sched_lab.enforce.queue_usage import UNLIMITED, IsSafe, QueueUsage
 from spark_sched_lab.engine.agenda import Instant
 from spark_sched_lab.engine.records import JobRun
@@ -19,10 +20,16 @@ class HeldSlots(Protocol):
     """What the queues need of the held slots (`spark_sched_lab.engine.reservations.Reservations`)."""
 
     tenants: TenantQueues | None
+    stand_ins: dict[str, str | None]
 
     def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool: ...
 
     def give_up(self, job: str, now_ms: int) -> None: ...
+
+
+def _at_once(waiting: WaitingSet) -> int:
+    """Slots without which no task of the task set starts."""
+    return max(waiting.slots_at_once, waiting.slots_per_task)
 
 
 @dataclass(slots=True, eq=False)
@@ -61,8 +68,7 @@ class TenantQueues:
 
     def refusal(self, waiting: WaitingSet) -> Verdict | None:
         job = self.jobs[waiting.job.key]
-        need = max(waiting.slots_at_once, waiting.slots_per_task)
-        if self.room(job) >= need:
+        if self.room(job) >= _at_once(waiting):
             return None
         return Verdict.AT_CEILING if self.usage.admitted(job.key) else Verdict.NOT_ADMITTED
 
@@ -75,6 +81,43 @@ class TenantQueues:
             return self.usage.claim(job.key, slots, claimed, self.is_safe(job))
 
         return claim
+
+    def below_floor(self, waiting: WaitingSet) -> bool:
+        shares, queue = self.usage.shares, self.usage.queue_of(waiting.job.key)
+        return shares is not None and queue is not None and shares.below(queue)
+
+    def standing(self, waiting: WaitingSet) -> Standing:
+        shares, queue = self.usage.shares, self.usage.queue_of(waiting.job.key)
+        return () if shares is None or queue is None else shares.standing(queue)
+
+    def parts(self, waiting: Iterable[WaitingSet], open_slots: int) -> Callable[[WaitingSet], bool] | None:
+        usage, shares = self.usage, self.usage.shares
+        if shares is None:
+            return None
+        wanted = []
+        for each in waiting:
+            queue = usage.queue_of(each.job.key)
+            if queue is not None:
+                # What its job holds adds nothing to what its queue has.
+                slots = each.waiting_slots - sum(self.jobs[each.job.key].held.values())
+                wanted.append(Wanted(queue, 0, _at_once(each), slots))
+        most = shares.parts(wanted, {0: open_slots})
+
+        def had_its_part(each: WaitingSet) -> bool:
+            queue = usage.queue_of(each.job.key)
+            return queue in most and usage.uses[queue].used() + _at_once(each) > most[queue]
+
+        return had_its_part if most else None
+
+    def ceded(self, holder: str, asker: str, slots: int, asks: int, taken: int) -> int:
+        """As `QueueShares.ceded`, of jobs or those that stand in for jobs."""
+        theirs, mine = self._queue_of(holder), self._queue_of(asker)
+        if self.usage.shares is None or theirs is None or mine is None:
+            return asks
+        return self.usage.shares.ceded(theirs, mine, slots, asks, taken)
+
+    def _queue_of(self, job: str) -> str | None:
+        return self.reservations.stand_ins.get(job) or self.usage.queue_of(job)
 
     def launched(self, job: JobRun, held_there: int, now_ms: int) -> None:
         """A task of the job takes a slot of a node where it holds ``held_there``: held slots of its queues

@@ -153,13 +153,13 @@ class WaitingStages:
             found[-1][queue] = [entry[-1] for entry in entries]
         return found
 
-    def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
+    def privileged(self, slots: Slots, now_ms: int, *, floors: bool = False) -> list[StageRun]:
         """The stages that may take a slot if none is open: their job holds one, or the ledger does not refuse
-        it all that others hold."""
+        it all that others hold. ``floors`` is whether tenants' queues have any."""
         holders = slots.holders
         found = [stage for job in holders for stage in job.stages.values() if stage.queued]
-        # Without pools the ledger refuses a job what it refuses an earlier one of the same priority.
-        by_place = not self.by_spark_job and all(job.rule.pool is None for job in holders)
+        # Without pools and floors the ledger refuses a job what it refuses an earlier one of its priority.
+        by_place = not floors and not self.by_spark_job and all(job.rule.pool is None for job in holders)
         entry = self._order.first()
         while entry is not None:
             stage: StageRun = entry[-1]

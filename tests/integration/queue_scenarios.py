@@ -173,3 +173,45 @@ def refused_job(spark: SparkSession) -> Result:
         first.join()
         run("second", begin)
     return {"said": said, "refused": [q.refused_jobs for q in spark_sched.status(spark).queues]}
+
+
+def floors(spark: SparkSession) -> Result:
+    """A team floods four slots with jobs of a high priority; then one comes whose queue is promised two.
+
+    Returns the times between which tasks really ran, by job; the first four wait until all jobs are there.
+    """
+    sc = spark.sparkContext
+    ran: dict[str, list[tuple[int, float, float]]] = {}
+
+    def running(queue: str) -> int:
+        return sum(q.running_slots for q in spark_sched.status(spark).queues if q.queue == queue)
+
+    with release() as begin:
+
+        def work(team: str, name: str, tasks: int, priority: int) -> None:
+            with spark_sched.job(spark, name, user=team, priority=priority):
+                body = sleeper_after(begin, lambda _: TASK_S)
+                ran[name] = sc.parallelize(range(tasks), tasks).map(body).collect()
+
+        def start(team: str, name: str, tasks: int, priority: int) -> InheritableThread:
+            thread = InheritableThread(target=work, args=(team, name, tasks, priority))
+            thread.start()
+            wait_until(
+                lambda: any(j.name == name for j in spark_sched.status(spark).jobs), f"{name} was to come"
+            )
+            return thread
+
+        threads = [start("bulk", "first", 12, 9)]
+        wait_until(lambda: running("bulk") == 4, "the flood was to have all slots")
+        threads += [start("bulk", "second", 12, 9), start("team", "late", 8, 0)]
+        begin.touch()
+        for thread in threads:
+            thread.join()
+    queues = {each.queue: each for each in spark_sched.status(spark).queues}
+    return {
+        "ran": ran,
+        "floors": {name: each.floor_slots for name, each in queues.items()},
+        "peaks": {name: each.peak_slots for name, each in queues.items()},
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }

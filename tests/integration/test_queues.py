@@ -1,8 +1,9 @@
-"""Tenants' queues in a live application: ceilings kept to the slot, admission, refusals."""
+"""Tenants' queues in a live application: ceilings and floors kept to the slot, admission, refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,11 @@ TEAMS = QueueTree(
     ),
     (PlacementRule("etl", user="etl"), PlacementRule("bi", user="bi")),
     "rest",
+)
+PROMISED = QueueTree(
+    (QueueSpec("bulk", weight=100.0), QueueSpec("team", floor=Amount(percent=50.0))),
+    (PlacementRule("team", user="team"),),
+    "bulk",
 )
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
@@ -52,6 +58,40 @@ def test_two_teams_keep_to_their_ceilings_also_without_a_planner(scenario: Scena
         ["bi", "waiting", "waits to be admitted: queue bi runs 1 job, its most; number 1 of those that wait"]
     ]
     assert "queue bi runs 1 job" not in found["second"][0][3], "the plan's reason is the plan's"
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={PROMISED.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_a_team_gets_the_slots_of_its_floor_from_a_flood_of_higher_priority(scenario: Scenario) -> None:
+    assert_floor_is_kept(scenario("floors"))
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={PROMISED.to_json()}",
+    "spark.sched.planner.policy=reservation",
+    "spark.testing.schedInvariants=true",
+)
+def test_plans_keep_no_team_from_its_floor(scenario: Scenario) -> None:
+    assert_floor_is_kept(scenario("floors"))
+
+
+def assert_floor_is_kept(found: dict[str, Any]) -> None:
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+    assert found["floors"] == {"bulk": None, "team": 2}
+    # By the tasks' own clocks: two of the four slots that come free are its own, and it keeps two while it
+    # has work.
+    team = sorted(begin for _, begin, _ in found["ran"]["late"])
+    assert most_at_once(found["ran"]["late"]) == 2 == found["peaks"]["team"]
+    # The first four tasks of the flood were there before it.
+    flood = [each for each in found["ran"]["first"] if each[0] >= 4] + found["ran"]["second"]
+    beside = [each for each in flood if each[1] < team[5]]
+    assert len(beside) >= 4, "the flood goes on beside it"
+    assert most_at_once(beside) == 2
 
 
 @on("spark-sched:local[4]", f"spark.sched.queues={FULL.to_json()}", "spark.sched.planner.enabled=false")

@@ -30,6 +30,15 @@ def test_the_example_crosses_as_one_line_and_means_the_same() -> None:
     assert tree["adhoc"].wait_timeout_ms == 1_800_000
     assert tree["etl.hourly"].ceiling == Amount(percent=25.0)
     assert tree["etl.hourly"].held_ceiling == Amount(2)
+    assert (tree["etl"].floor, tree["etl.nightly"].weight, tree.shares) == (Amount(percent=25.0), 3.0, True)
+
+
+def test_queues_without_floors_and_weights_have_no_order() -> None:
+    tree = parse_queues('{"default":"a","queues":[{"queue":"a","ceiling":5}]}')
+    assert tree is not None
+    assert not tree.shares
+    assert "floor" not in tree.to_json()
+    assert "weight" not in tree.to_json()
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,12 @@ def test_a_percentage_is_rounded_down_to_one_slot_at_least() -> None:
     assert [Amount(percent=30.0).of(total) for total in (0, 1, 10, 13)] == [1, 1, 3, 3]
     assert Amount(percent=29.0).of(100) == 29  # 28.999999999999996 in binary
     assert Amount(5).of(1) == 5
+
+
+def test_floors_that_fit_together_in_the_file_fit_together_in_slots() -> None:
+    tenth = Amount(percent=10.0)
+    assert [tenth.at_most(total) for total in (0, 4, 9, 10, 25)] == [0, 0, 0, 1, 2]
+    assert Amount(3).at_most(1) == 3
 
 
 def test_the_least_priority_of_a_path_limits_a_job() -> None:
@@ -96,6 +111,30 @@ FAULTS = {
     "held ceiling above the ceiling": (
         'default = "a"\n[queues.a]\nceiling = "10 %"\nheld_ceiling = "20 %"',
         "queue 'a' has held_ceiling 20 % but its ceiling is 10 %",
+    ),
+    "floor above the ceiling": (
+        'default = "a"\n[queues.a]\nceiling = 4\nfloor = 5',
+        "queue 'a' has floor 5 but its ceiling is 4, so that it would never have its floor: lower the floor",
+    ),
+    "floor above an ancestor's ceiling": (
+        'default = "a.b.c"\n[queues.a]\nceiling = "20 %"\n[queues.a.b]\n[queues.a.b.c]\nfloor = "30 %"',
+        "queue 'a.b.c' has floor 30 % but its ancestor 'a' has ceiling 20 %",
+    ),
+    "floors of children above the floor": (
+        'default = "a.b"\n[queues.a]\nfloor = 4\n[queues.a.b]\nfloor = 2\n[queues.a.c.d]\nfloor = 3',
+        "the floors below queue 'a' add up to 5 but its floor is 4: lower some of them",
+    ),
+    "floors of children above the ceiling": (
+        'default = "a.b"\n[queues.a]\nceiling = 4\n[queues.a.b]\nfloor = 2\n[queues.a.c]\nfloor = 3',
+        "the floors below queue 'a' add up to 5 but its ceiling is 4: lower some of them",
+    ),
+    "floors above all slots": (
+        'default = "a"\n[queues.a]\nfloor = "60 %"\n[queues.b]\nfloor = "40.5 %"',
+        "the floors of the queues add up to 100.5 % but all slots are 100 %: lower some of them",
+    ),
+    "weight of nothing": (
+        'default = "a"\n[queues.a]\nweight = 0',
+        "queue 'a' has weight 0 but it must be a number from 0.001 to 1,000,000",
     ),
     "waiting jobs that never wait": (
         'default = "a"\n[queues.a]\nmax_waiting_jobs = 3',

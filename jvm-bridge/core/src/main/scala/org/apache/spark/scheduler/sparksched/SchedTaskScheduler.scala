@@ -408,6 +408,7 @@ private[spark] final class SchedTaskScheduler(
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
     registry.refuseOverdue(now)
+    if (enforcing && round.lacksHeldSlots) reviveOffers()
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
     if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
   }
