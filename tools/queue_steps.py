@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spark_sched.config.queues import parse_queues
+from spark_sched.config.queue_file import parse_queues
+from spark_sched_lab.enforce.floor_preemption import FloorVictim
 from spark_sched_lab.enforce.queue_shares import Wanted
 from spark_sched_lab.enforce.queue_usage import QueueUsage
 
@@ -74,6 +75,13 @@ class Steps:
                 return usage.shares.ceded(
                     step["holder"], step["asker"], step["slots"], step["asks"], step["taken"]
                 )
+            case "preempt":
+                assert usage.preemption is not None, "a queue of its tree has a floor"
+                wanted = {(queue, profile): slots for queue, profile, slots in step["wanted"]}
+                running = [FloorVictim(*each) for each in step["running"]]
+                due_ms = usage.preemption.next_ms()
+                found = usage.preemption.look(wanted, running, step["now_ms"])
+                return [due_ms, [list(each) for each in found]]
             case "place":
                 return self.tree.place(step["user"], step["name"], step["class"])
             case "uses":

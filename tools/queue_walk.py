@@ -66,7 +66,15 @@ def _tree(rng: random.Random, shares: bool) -> dict[str, Any]:
         if rng.random() < 0.2:
             rule["class"] = "etl"
         rules.append(rule)
-    return {"default": "b", "queues": queues, "rules": rules}
+    tree: dict[str, Any] = {"default": "b", "queues": queues, "rules": rules}
+    if shares and any("floor" in queue for queue in queues):
+        tree["preemption"] = {
+            "mode": rng.choice(("observe", "on")),
+            "threshold": rng.choice((0.5, 1)),
+            "timeout": rng.choice(("0 ms", "500 ms", "1s")),
+            "interval": "300 ms",
+        }
+    return tree
 
 
 def _steps(rng: random.Random, shares: bool) -> tuple[dict[str, Any], Steps]:
@@ -104,7 +112,8 @@ def _sequence(seed: int) -> dict[str, Any]:
         op = rng.choice(
             ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
              "held", "held", "unheld", "room", "room", "may_hold", "place", "uses",
-             *(("order", "order", "parts", "parts", "ceded", "ceded") if shares else ()))
+             *(("order", "order", "parts", "parts", "ceded", "ceded") if shares else ()),
+             *(("preempt",) * 4 if steps.usage.preemption is not None else ()))
         )  # fmt: skip
         job = rng.choice(jobs) if jobs else ""
         usage = steps.usage
@@ -163,6 +172,19 @@ def _sequence(seed: int) -> dict[str, Any]:
                 for _ in range(rng.randint(1, 6))
             ]
             do(op, wanted=wanted, open={"0": rng.randint(0, 9), "1": rng.randint(0, 3)}, queues=LEAVES)
+        elif op == "preempt":
+            wanted = [
+                (leaf, profile, rng.randint(0, 4))
+                for leaf in LEAVES
+                for profile in (0, 1)
+                if rng.random() < 0.7
+            ]
+            running = [
+                (task, rng.choice(LEAVES), int(rng.random() < 0.2), rng.choice((1, 1, 2)),
+                 rng.randint(max(0, now_ms - 9000), now_ms), rng.random() < 0.9, rng.choice((0, 0, 4, 5)))
+                for task in rng.sample(range(30), rng.randint(0, 12))
+            ]  # fmt: skip
+            do(op, wanted=wanted, running=running, now_ms=now_ms)
         elif op == "ceded":
             slots = rng.randint(1, 4)
             do(op, holder=rng.choice(LEAVES), asker=rng.choice(LEAVES), slots=slots,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spark_sched.config.queues import QueueTree
+from spark_sched_lab.enforce.floor_preemption import FloorPreemption
 from spark_sched_lab.enforce.queue_shares import QueuedJob, QueueShares, QueueUse
 
 #: Whether a job's held slots are safe from the job that asks (`spark_sched_lab.enforce.ledger_order`).
@@ -32,6 +33,7 @@ class QueueUsage:
 
     Attributes:
         shares: the order in which queues are offered slots; None: none of them has a floor or a weight.
+        preemption: evictions for queues below their floors; None: no queue has one, or it is off.
     """
 
     def __init__(self, tree: QueueTree) -> None:
@@ -43,6 +45,9 @@ class QueueUsage:
         self._waiting: dict[QueuedJob, None] = {}
         self._slots = 0
         self.shares = QueueShares(self._paths) if tree.shares else None
+        self.preemption: FloorPreemption | None = None
+        if self.shares is not None and tree.preempts:
+            self.preemption = FloorPreemption(tree.preemption, self.shares, self._paths)
 
     # ---- the application ----
 

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from spark_sched.config.queues import QueueTree
 from spark_sched_lab.enforce.enforcement import Verdict, WaitingSet
+from spark_sched_lab.enforce.floor_preemption import FloorVictim
 from spark_sched_lab.enforce.queue_shares import Standing, Wanted
 from spark_sched_lab.enforce.queue_usage import UNLIMITED, IsSafe, QueueUsage
 from spark_sched_lab.engine.agenda import Instant
-from spark_sched_lab.engine.records import JobRun
+from spark_sched_lab.engine.records import Attempt, JobRun
 from spark_sched_lab.engine.workload import JobSpec
 
 
@@ -38,12 +39,15 @@ class TenantQueues:
 
     Attributes:
         jobs: active ones, by key.
+        floor_evictions: attempts that were evicted for queues below their floors, or would have been, by
+            queue.
     """
 
     tree: QueueTree
     instant: Instant
     reservations: HeldSlots
     jobs: dict[str, JobRun]
+    floor_evictions: dict[str, int] = field(default_factory=dict)
     usage: QueueUsage = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +131,38 @@ class TenantQueues:
                 self.reservations.give_up(key, now_ms)
         self.usage.launched(job.key, 1, min(1, held_there))
 
+    def next_wake_ms(self) -> int | None:
+        """When a job will have waited for too long, or a queue have been below its floor for too long."""
+        preemption = self.usage.preemption
+        wakes_ms = (self.usage.next_due_ms(), None if preemption is None else preemption.next_ms())
+        return min((at_ms for at_ms in wakes_ms if at_ms is not None), default=None)
+
+    def to_evict(self) -> list[Attempt]:
+        """The attempts to evict now for queues that stay below their floors."""
+        usage, rule = self.usage, self.tree.preemption
+        if usage.preemption is None:
+            return []
+        now_ms = self.instant.now_ms
+        wanted: dict[tuple[str, int], int] = {}
+        running: dict[int, tuple[Attempt, FloorVictim]] = {}
+        for job in self.jobs.values():
+            queue = usage.queue_of(job.key)
+            if queue is None:
+                continue
+            room = self.room(job)
+            for stage in job.stages.values():
+                if stage.queued and not stage.spec.gang:
+                    waiting = min(stage.waiting_slots, room)
+                    wanted[queue, 0] = wanted.get((queue, 0), 0) + waiting
+                for task, a in stage.running.items():
+                    evictions = stage.reruns.evictions.get(a.index, 0)
+                    victim = FloorVictim(task, queue, 0, 1, a.start_ms, stage.restartable, evictions)
+                    running[task] = (a, victim)
+        found = usage.preemption.look(wanted, [victim for _, victim in running.values()], now_ms)
+        for each in found:
+            self.floor_evictions[each.queue] = self.floor_evictions.get(each.queue, 0) + 1
+        return [running[each.task][0] for each in found] if rule.mode == "on" else []
+
     # ---- results ----
 
     def rows(self) -> list[dict[str, Any]]:
@@ -137,6 +173,7 @@ class TenantQueues:
                 "ceiling_slots": None if self.usage.ceiling(path) == UNLIMITED else self.usage.ceiling(path),
                 "peak_slots": use.peak,
                 "refused": use.refused,
+                "floor_evictions": self.floor_evictions.get(path, 0),
             }
             for path, use in self.usage.uses.items()
         ]

@@ -215,3 +215,64 @@ def floors(spark: SparkSession) -> Result:
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],
     }
+
+
+def floor_evictions(spark: SparkSession) -> Result:
+    """A job has all slots and does not end before the second team's is over: that gets slots by evictions."""
+    sc = spark.sparkContext
+
+    def running(queue: str) -> int:
+        return sum(q.running_slots for q in spark_sched.status(spark).queues if q.queue == queue)
+
+    results: dict[str, list[int]] = {}
+    with release() as end:
+
+        def bulk() -> None:
+            with spark_sched.job(spark, "bulk", user="bulk", priority=9):
+                ran = sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.0)).collect()
+                results["bulk"] = [partition for partition, _, _ in ran]
+
+        thread = InheritableThread(target=bulk)
+        thread.start()
+        wait_until(lambda: running("bulk") == 4, "it was to have all slots")
+        with spark_sched.job(spark, "late", user="team"):
+            ran = sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
+            results["late"] = [partition for partition, _, _ in ran]
+        before_end = counters(sc)
+        end.touch()
+        thread.join()
+    return {
+        "results": results,
+        "evictions": before_end["evictions"],
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def observed_floor_evictions(spark: SparkSession) -> Result:
+    """The same, but evictions are only observed: the job of the second team waits."""
+    sc = spark.sparkContext
+    with release() as end:
+
+        def bulk() -> None:
+            with spark_sched.job(spark, "bulk", user="bulk", priority=9):
+                sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        def late() -> None:
+            with spark_sched.job(spark, "late", user="team"):
+                sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
+
+        threads = [InheritableThread(target=each) for each in (bulk, late)]
+        threads[0].start()
+        wait_until(
+            lambda: any(q.queue == "bulk" and q.running_slots == 4 for q in spark_sched.status(spark).queues),
+            "it was to have all slots",
+        )
+        threads[1].start()
+        wait_until(lambda: counters(sc).get("floor_evictions_observed", 0) > 0, "it was to be observed")
+        story = str(spark_sched.explain(spark, "bulk"))
+        end.touch()
+        for thread in threads:
+            thread.join()
+    found = counters(sc)
+    return {"observed": found["floor_evictions_observed"], "evictions": found["evictions"], "story": story}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from spark_sched.config.queues import Amount, PlacementRule, QueueSpec, QueueTree
+from spark_sched.config.queues import Amount, PlacementRule, Preemption, QueueSpec, QueueTree
 from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
@@ -26,6 +27,8 @@ PROMISED = QueueTree(
     (PlacementRule("team", user="team"),),
     "bulk",
 )
+EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
+OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 
@@ -92,6 +95,26 @@ def assert_floor_is_kept(found: dict[str, Any]) -> None:
     beside = [each for each in flood if each[1] < team[5]]
     assert len(beside) >= 4, "the flood goes on beside it"
     assert most_at_once(beside) == 2
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={EVICTS.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_a_team_that_stays_below_its_floor_gets_it_by_evictions(scenario: Scenario) -> None:
+    found = scenario("floor_evictions")
+    assert found["results"] == {"bulk": [0, 1, 2, 3], "late": [0, 1]}
+    assert found["evictions"] == 2, "as many as the floor, and no task of the other job a second time"
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on("spark-sched:local[4]", f"spark.sched.queues={OBSERVES.to_json()}", "spark.sched.planner.enabled=false")
+def test_evictions_for_floors_are_only_counted_and_told_while_they_are_observed(scenario: Scenario) -> None:
+    found = scenario("observed_floor_evictions")
+    assert (found["observed"], found["evictions"]) == (2, 0)
+    assert "would be evicted for queue team, which has stayed below its floor" in found["story"]
 
 
 @on("spark-sched:local[4]", f"spark.sched.queues={FULL.to_json()}", "spark.sched.planner.enabled=false")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sched.config.queues import Amount, PlacementRule, QueueSpec, QueueTree
+from spark_sched.config.queues import Amount, PlacementRule, Preemption, QueueSpec, QueueTree
 from spark_sched.protocol import events
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
@@ -237,7 +237,10 @@ def promises(draw: st.DrawFn) -> QueueTree:
             by_path[spec.path] = replace(spec, floor=None)
     leaves = ("a.x", "a.y", "b.x", "b.y")
     rules = tuple(PlacementRule(leaf, user=user) for leaf, user in zip(leaves, USERS, strict=True))
-    return QueueTree((*by_path.values(), QueueSpec("rest", weight=1.0)), rules, "rest")
+    preemption = Preemption()
+    if any(spec.floor for spec in by_path.values()) and draw(st.booleans()):
+        preemption = Preemption("on", 1.0, timeout_ms=300, interval_ms=200)
+    return QueueTree((*by_path.values(), QueueSpec("rest", weight=1.0)), rules, "rest", preemption)
 
 
 @st.composite

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_sched.config import keys, validate
-from spark_sched.config.queues import Amount, parse_queues, read_queues
+from spark_sched.config.queue_file import parse_queues, read_queues
+from spark_sched.config.queues import Amount, Preemption
 from spark_sched.errors import BadInputError
 
 EXAMPLE = Path(__file__).parents[4] / "conf" / "queues.toml"
@@ -58,6 +60,15 @@ def test_a_percentage_is_rounded_down_to_one_slot_at_least() -> None:
     assert [Amount(percent=30.0).of(total) for total in (0, 1, 10, 13)] == [1, 1, 3, 3]
     assert Amount(percent=29.0).of(100) == 29  # 28.999999999999996 in binary
     assert Amount(5).of(1) == 5
+
+
+def test_preemption_only_observes_unless_the_file_says_more() -> None:
+    text = '{"default":"a","queues":[{"queue":"a","floor":5}]}'
+    tree = parse_queues(text)
+    assert tree is not None
+    assert tree.preemption == Preemption("observe", 0.5, 30_000, 5_000)
+    on = replace(tree, preemption=Preemption("on", 1.0, 1000, 500))
+    assert parse_queues(on.to_json()) == on
 
 
 def test_floors_that_fit_together_in_the_file_fit_together_in_slots() -> None:
@@ -131,6 +142,26 @@ FAULTS = {
     "floors above all slots": (
         'default = "a"\n[queues.a]\nfloor = "60 %"\n[queues.b]\nfloor = "40.5 %"',
         "the floors of the queues add up to 100.5 % but all slots are 100 %: lower some of them",
+    ),
+    "preemption for no floor": (
+        'default = "a"\npreemption = {mode = "on"}\n[queues.a]',
+        "preemption is given but no queue has a floor: add floors, or leave it out",
+    ),
+    "unknown mode of preemption": (
+        'default = "a"\npreemption = {mode = "yes"}\n[queues.a]\nfloor = 1',
+        "preemption.mode is 'yes' but must be one of off, observe, on",
+    ),
+    "threshold above the floor": (
+        'default = "a"\npreemption = {threshold = 1.5}\n[queues.a]\nfloor = 1',
+        "preemption.threshold is 1.5 but must be a number above 0, 1 at most",
+    ),
+    "time-out without a unit": (
+        'default = "a"\npreemption = {timeout = 30}\n[queues.a]\nfloor = 1',
+        "preemption.timeout is 30 but must be a time in quotes",
+    ),
+    "unknown key of preemption": (
+        'default = "a"\npreemption = {timout = "30s"}\n[queues.a]\nfloor = 1',
+        "preemption has the unknown key 'timout' (did you mean 'timeout'?)",
     ),
     "weight of nothing": (
         'default = "a"\n[queues.a]\nweight = 0',

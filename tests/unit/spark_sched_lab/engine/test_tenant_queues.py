@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.config.queues import read_queues
+from spark_sched.config.queue_file import read_queues
 from spark_sched_lab.engine.queue_rows import by_queue
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
 
@@ -182,6 +182,64 @@ def test_a_held_slot_above_its_queues_floor_goes_to_a_queue_below_its_own(
     result = run(tmp_path, queues, [chain, job("other", 1, user="bob", at_ms=2000)], "reservation", slots=2)
     assert ends(result)["other"] == other_ms
     assert ends(result)["chain"] == 7000
+
+
+LONG = JobSpec("long", 0, (StageSpec([60_000] * 4),), name="long", user="bob", priority=9)
+PREEMPTS = """
+default = "rest"
+[preemption]
+mode = "{mode}"
+timeout = "10s"
+interval = "2s"
+[queues.team]
+floor = {floor}
+[queues.rest]
+{rest}
+[[rules]]
+queue = "team"
+user = "ann"
+"""
+
+
+def evicted_for(result: Result) -> dict[str, int]:
+    return {row["queue"]: row["floor_evictions"] for row in result.queues}
+
+
+@pytest.mark.parametrize(
+    ("mode", "end_ms", "counted"), [("off", 61_000, 0), ("observe", 61_000, 2), ("on", 41_000, 2)]
+)
+def test_a_queue_that_stays_below_its_floor_evicts_others(
+    tmp_path: Path, mode: str, end_ms: int, counted: int
+) -> None:
+    """The team comes after 30 s and waits for 10 s; one second of waiting is worth four of work."""
+    queues = PREEMPTS.format(mode=mode, floor=2, rest="")
+    result = run(tmp_path, queues, [LONG, job("team", 2, at_ms=30_000)], "priority")
+    assert ends(result)["team"] == end_ms
+    assert evicted_for(result) == {"team": counted, "rest": 0}
+    assert sum(row["evictions"] for row in result.rows()) == (counted if mode == "on" else 0)
+
+
+def test_no_task_is_evicted_that_has_run_for_longer_than_the_wait_is_worth(tmp_path: Path) -> None:
+    queues = PREEMPTS.format(mode="on", floor=2, rest="")
+    result = run(tmp_path, queues, [LONG, job("team", 2, at_ms=35_000)], "priority")
+    # After 10 s, 45 s are too much; after 12 s, 47 s are worth 48 s.
+    assert ends(result)["team"] == 48_000
+
+
+def test_an_eviction_leaves_other_queues_their_floors(tmp_path: Path) -> None:
+    queues = PREEMPTS.format(mode="on", floor=3, rest="floor = 3")
+    result = run(tmp_path, queues, [LONG, job("team", 3, at_ms=30_000)], "priority")
+    assert evicted_for(result) == {"team": 1, "rest": 0}
+    # Its tasks run one after the other in the slot that is not the others'.
+    assert ends(result)["team"] == 43_000
+
+
+def test_a_queue_with_half_of_its_floor_evicts_nothing(tmp_path: Path) -> None:
+    queues = PREEMPTS.format(mode="on", floor=2, rest="")
+    mine = JobSpec("mine", 0, (StageSpec([60_000] * 2),), name="mine", user="ann")
+    half = JobSpec("half", 0, (StageSpec([60_000] * 3),), name="half", user="bob")
+    result = run(tmp_path, queues, [half, mine], "fifo", slots=4)
+    assert evicted_for(result) == {"team": 0, "rest": 0}
 
 
 DAY = """

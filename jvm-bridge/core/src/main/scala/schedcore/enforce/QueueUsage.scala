@@ -46,6 +46,10 @@ final class QueueUsage(val tree: QueueTree) extends HoldFloors {
   /** The order in which queues are offered slots; None: none of them has a floor or a weight. */
   val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(paths))
 
+  /** Evictions for queues below their floors; None: no queue has one, or it is off. */
+  val preemption: Option[FloorPreemption] = shares.filter(_ => tree.preempts)
+    .map(new FloorPreemption(tree.preemption, _, tree.queues.map(q => q.path -> paths(q.path))))
+
   /** All queues, parents before their children. */
   def uses: Iterable[QueueUse] = ofPath.values
 

@@ -29,6 +29,19 @@ final case class QueueSpec(
     maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil,
     floor: Option[SlotAmount] = None, weight: Option[Double] = None)
 
+/**
+ * When running tasks of other queues are evicted for a queue that stays below its floor.
+ *
+ * @param mode off; observe, which only counts and tells what would be evicted; on
+ * @param threshold the part of its floor that a queue has to have
+ * @param timeoutMs how long it may have less
+ * @param intervalMs between two looks that evict tasks
+ */
+final case class PreemptionRule(
+    mode: String = "observe", threshold: Double = 0.5, timeoutMs: Long = 30000, intervalMs: Long = 5000) {
+  def evicts: Boolean = mode == "on"
+}
+
 /** A queue for the jobs that match every pattern that is given. */
 final case class PlacementRule(queue: String, user: Option[String], name: Option[String], jobClass: Option[String]) {
   def matches(user: String, name: String, jobClass: String): Boolean =
@@ -44,7 +57,8 @@ final case class PlacementRule(queue: String, user: Option[String], name: Option
  *
  * @param default the queue of jobs that no rule places
  */
-final case class QueueTree(queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String) {
+final case class QueueTree(
+    queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String, preemption: PreemptionRule = PreemptionRule()) {
   private val byPath = queues.map(q => q.path -> q).toMap
 
   /** The queue and its ancestors, from the top down. */
@@ -62,6 +76,9 @@ final case class QueueTree(queues: Seq[QueueSpec], rules: Seq[PlacementRule], de
 
   /** Whether queues are offered slots in an order of their own: one of them has a floor or a weight. */
   def shares: Boolean = queues.exists(q => q.floor.isDefined || q.weight.isDefined)
+
+  /** Whether anything is evicted, or would be, for a queue below its floor. */
+  def preempts: Boolean = preemption.mode != "off" && queues.exists(_.floor.isDefined)
 
   /** The highest priority of a job in the queue. */
   def maxPriority(queue: String): Int = pathOf(queue).flatMap(_.maxPriority).minOption.getOrElse(Int.MaxValue)
@@ -89,7 +106,12 @@ object QueueTree {
     }.toList
     val default = root.get("default").asText
     require((default +: rules.map(_.queue)).forall(known))
-    QueueTree(queues, rules, default)
+    QueueTree(queues, rules, default, Option(root.get("preemption")).fold(PreemptionRule()) { p =>
+      val mode = p.get("mode").asText
+      require(Set("off", "observe", "on")(mode))
+      PreemptionRule(
+        mode, p.get("threshold").asDouble, Words.millis(p.get("timeout").asText).get, Words.millis(p.get("interval").asText).get)
+    })
   }
 
   private def queue(q: JsonNode): QueueSpec = QueueSpec(

@@ -71,6 +71,16 @@ final class QueueUsageSuite extends AnyFunSuite {
         val parts = usage.shares.get.parts(wanted, open)
         list(texts("queues").map(parts.getOrElse(_, -1).toString))
       case "ceded" => usage.shares.get.ceded(text("holder"), text("asker"), int("slots"), int("asks"), int("taken")).toString
+      case "preempt" =>
+        val preemption = usage.preemption.get
+        val due = preemption.nextMs.fold("null")(_.toString)
+        val wanted = step.required("wanted").elements().asScala.map(w => (w.get(0).asText, w.get(1).asInt) -> w.get(2).asInt).toList
+        val running = step.required("running").elements().asScala.map { r =>
+          FloorVictim(
+            r.get(0).asLong, r.get(1).asText, r.get(2).asInt, r.get(3).asInt, r.get(4).asLong, r.get(5).asBoolean, r.get(6).asInt)
+        }.toList
+        val found = preemption.look(wanted, running, step.required("now_ms").asLong)
+        list(Seq(due, list(found.map(each => list(Seq(each.task.toString, quoted(each.queue)))))))
       case "place" => quoted(usage.tree.place(text("user"), text("name"), text("class")))
       case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }

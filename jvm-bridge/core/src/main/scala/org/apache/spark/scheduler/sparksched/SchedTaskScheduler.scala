@@ -409,6 +409,7 @@ private[spark] final class SchedTaskScheduler(
     registry.forgetIdle(now)
     registry.refuseOverdue(now)
     if (enforcing && round.lacksHeldSlots) reviveOffers()
+    if (steering.mode != Modes.Off) records.queues.foreach(evictions.forFloors(_, round.wantedByQueue, now))
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
     if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
   }

@@ -380,6 +380,9 @@ private[sparksched] final class Registry(
   /** Rank of the job's arrival among all jobs. */
   def arrival(job: String): Int = jobs.get(job).fold(Int.MaxValue)(_.arrival)
 
+  /** The launches of all running attempts, in their order. */
+  def launches: Iterator[Event.TaskLaunched] = running.valuesIterator
+
   /** Attempts of a job that run now, in the order of their launch. */
   def runningTasks(job: String): Seq[Long] = running.valuesIterator.filter(_.job == job).map(_.task).toList
 

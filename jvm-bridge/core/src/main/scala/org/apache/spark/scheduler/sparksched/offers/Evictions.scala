@@ -4,7 +4,8 @@ package offers
 import scala.collection.mutable
 
 import org.apache.spark.scheduler.sparksched.jobs.Registry
-import schedcore.enforce.{Enforcement, RunningAttempt}
+import schedcore.enforce.{Enforcement, FloorVictim, QueueUsage, RunningAttempt}
+import schedcore.events.Event
 import schedcore.ledger.ShadowCounters
 
 /**
@@ -29,10 +30,12 @@ private[sparksched] final class Evictions(
   private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that gets the slots, if it is known
   private val spared = mutable.HashSet.empty[Long] // attempts that would have been killed in shadow mode
   private var wouldHave = 0L
+  private var observed = 0L // attempts that would have been evicted for floors
   private var total = 0L
   private var lostMs = 0L // slot-milliseconds
 
   def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs) ++
+    (if (observed > 0) Map("floor_evictions_observed" -> observed) else Map.empty) ++
     (if (wouldHave > 0) Map((ShadowCounters.Prefix + "evictions") -> wouldHave) else Map.empty)
 
   /** Takes all slots of a job. */
@@ -51,6 +54,28 @@ private[sparksched] final class Evictions(
       .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
     Enforcement.preempted(named, registry.priority(job), waiting, running)
       .foreach(evict(_, Some(job), "evicted for a job of higher priority"))
+  }
+
+  /**
+   * Takes slots for tenants' queues that stay below their floors, or counts what it would take.
+   *
+   * @param wanted slots that waiting tasks may take, by queue and resource profile
+   */
+  def forFloors(queues: QueueUsage, wanted: Seq[((String, Int), Int)], nowMs: Long): Unit = queues.preemption.foreach { floors =>
+    floors.look(wanted, registry.launches.flatMap(victim(queues, _)).toList, nowMs).foreach { eviction =>
+      val why = s"evicted for queue ${eviction.queue}, which has stayed below its floor"
+      if (floors.evicts) evict(eviction.task, None, why)
+      else {
+        observed += 1
+        registry.launches.find(_.task == eviction.task).foreach(t => registry.stories.add(t.job, nowMs, s"a task of it would be $why"))
+      }
+    }
+  }
+
+  private def victim(queues: QueueUsage, t: Event.TaskLaunched): Option[FloorVictim] = queues.queueOf(t.job).map { queue =>
+    val manager = managerOf(t.task)
+    val restartable = manager.exists(_.place.restartable) && !underWay.contains(t.task)
+    FloorVictim(t.task, queue, manager.fold(0)(_.executorProfile), t.slots, t.timeMs, restartable, t.evictions)
   }
 
   private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = if (!enforcing()) {

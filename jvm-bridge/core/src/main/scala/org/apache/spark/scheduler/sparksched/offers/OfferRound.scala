@@ -365,6 +365,13 @@ private[sparksched] final class OfferRound(
       .map { case (profile, slots) => profile -> math.min(slots, room) }
   }
 
+  /** Slots that waiting tasks may take as far as ceilings go, by tenants' queue and resource profile, but for barrier stages. */
+  def wantedByQueue: Seq[((String, Int), Int)] = records.queues.toList.flatMap { q =>
+    ours.iterator.filter(m => m.waitingTasks > 0 && !m.waitsAsGang).toList
+      .flatMap(m => q.queueOf(m.job).map(queue => (queue, m.executorProfile) -> math.min(m.waitingSlots, enforcement.room(m.job))))
+      .groupMapReduce(_._1)(_._2)(_ + _).toList
+  }
+
   def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
 
   def rank(manager: TaskSetManager): OfferRank = manager match {
