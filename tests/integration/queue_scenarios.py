@@ -238,12 +238,13 @@ def floor_evictions(spark: SparkSession) -> Result:
         with spark_sched.job(spark, "late", user="team"):
             ran = sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
             results["late"] = [partition for partition, _, _ in ran]
-        before_end = counters(sc)
+        before_end, story = counters(sc), str(spark_sched.explain(spark, "bulk"))
         end.touch()
         thread.join()
     return {
         "results": results,
         "evictions": before_end["evictions"],
+        "story": story,
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],
     }

@@ -107,6 +107,7 @@ def test_a_team_that_stays_below_its_floor_gets_it_by_evictions(scenario: Scenar
     found = scenario("floor_evictions")
     assert found["results"] == {"bulk": [0, 1, 2, 3], "late": [0, 1]}
     assert found["evictions"] == 2, "as many as the floor, and no task of the other job a second time"
+    assert "lost 2 slots to queue team, which was below its floor" in found["story"]
     assert (found["violations"], found["failed_open"]) == (0, 0)
 
 

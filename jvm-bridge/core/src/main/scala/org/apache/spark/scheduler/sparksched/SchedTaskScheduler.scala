@@ -273,7 +273,7 @@ private[spark] final class SchedTaskScheduler(
       val now = nowMs
       val freed = heldSlotEvents.freed
       val makesRoom = ours(manager).exists(m => round.makesRoom(m.job)) // The task's end may end its job, which is in no queue then.
-      val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
+      val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined, evicted.flatMap(_.queue))
       ours(manager).foreach { m =>
         if (state == TaskState.FINISHED) m.endedWell(tid)
         m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))

@@ -27,7 +27,7 @@ private[sparksched] final class Evictions(
     kill: (Long, String) => Unit) {
   import Evictions._
 
-  private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that gets the slots, if it is known
+  private val underWay = mutable.HashMap.empty[Long, Eviction]
   private val spared = mutable.HashSet.empty[Long] // attempts that would have been killed in shadow mode
   private var wouldHave = 0L
   private var observed = 0L // attempts that would have been evicted for floors
@@ -42,18 +42,18 @@ private[sparksched] final class Evictions(
   def evict(job: String): Unit = {
     val running = registry.runningTasks(job).filterNot(underWay.contains)
       .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
-    Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: other jobs gain more than it loses"))
+    Enforcement.victims(running).foreach(evict(_, Eviction(), "evicted by the plan: other jobs gain more than it loses"))
   }
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
   def preempt(job: String, named: Seq[Long]): Unit = {
-    val coming = underWay.iterator.collect { case (tid, Some(`job`)) => tid }.flatMap(managerOf(_)).toList
+    val coming = underWay.iterator.collect { case (tid, Eviction(Some(`job`), _)) => tid }.flatMap(managerOf(_)).toList
       .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
     val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
     val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
       .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
     Enforcement.preempted(named, registry.priority(job), waiting, running)
-      .foreach(evict(_, Some(job), "evicted for a job of higher priority"))
+      .foreach(evict(_, Eviction(Some(job)), "evicted for a job of higher priority"))
   }
 
   /**
@@ -64,7 +64,7 @@ private[sparksched] final class Evictions(
   def forFloors(queues: QueueUsage, wanted: Seq[((String, Int), Int)], nowMs: Long): Unit = queues.preemption.foreach { floors =>
     floors.look(wanted, registry.launches.flatMap(victim(queues, _)).toList, nowMs).foreach { eviction =>
       val why = s"evicted for queue ${eviction.queue}, which has stayed below its floor"
-      if (floors.evicts) evict(eviction.task, None, why)
+      if (floors.evicts) evict(eviction.task, Eviction(queue = Some(eviction.queue)), why)
       else {
         observed += 1
         registry.launches.find(_.task == eviction.task).foreach(t => registry.stories.add(t.job, nowMs, s"a task of it would be $why"))
@@ -78,10 +78,10 @@ private[sparksched] final class Evictions(
     FloorVictim(t.task, queue, manager.fold(0)(_.executorProfile), t.slots, t.timeMs, restartable, t.evictions)
   }
 
-  private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = if (!enforcing()) {
+  private def evict(tid: Long, eviction: Eviction, why: String): Unit = if (!enforcing()) {
     if (spared.add(tid)) wouldHave += 1
   } else {
-    underWay(tid) = beneficiary
+    underWay(tid) = eviction
     managerOf(tid).foreach(_.evicting(tid))
     kill(tid, why)
   }
@@ -89,7 +89,7 @@ private[sparksched] final class Evictions(
   /** An attempt ended. @return its eviction, if it was `killed` and had not ended by itself before */
   def ended(tid: Long, killed: Boolean): Option[Eviction] = {
     spared -= tid
-    underWay.remove(tid).filter(_ => killed).map(Eviction(_))
+    underWay.remove(tid).filter(_ => killed)
   }
 
   /** Counts an eviction, and the slot time that it lost. */
@@ -107,6 +107,9 @@ private[sparksched] final class Evictions(
 
 private[sparksched] object Evictions {
 
-  /** @param beneficiary the job that gets the slots; None: whoever the plan puts first */
-  final case class Eviction(beneficiary: Option[String])
+  /**
+   * @param beneficiary the job that gets the slots; None: whoever comes first
+   * @param queue the tenants' queue that stayed below its floor; None: the plan evicts
+   */
+  final case class Eviction(beneficiary: Option[String] = None, queue: Option[String] = None)
 }
