@@ -262,6 +262,7 @@ class QueueStatus:
         peak_slots: the most that ran tasks and were held at a time.
         refused_jobs: how often a job was cancelled because too many waited, or because it waited too long.
         floor_slots: slots that it is promised now; None: it has no floor.
+        slot_ms: slot time of its attempts that ended.
     """
 
     queue: str
@@ -273,6 +274,7 @@ class QueueStatus:
     waiting_jobs: int
     refused_jobs: int
     floor_slots: int | None = None
+    slot_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ def two_teams(spark: SparkSession) -> Result:
         "load": story,
         "second": [(job.order.queue_name, job.state, job.notes.why, job.reason) for job in waiting],
         "peaks": {name: (each.peak_slots, each.ceiling_slots) for name, each in queues.items()},
+        "slot_s": {name: each.slot_ms / 1000.0 for name, each in queues.items()},
         "left": {name: each.running_slots + each.running_jobs for name, each in queues.items()},
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],

@@ -54,6 +54,10 @@ def test_two_teams_keep_to_their_ceilings_also_without_a_planner(scenario: Scena
     # 2. The driver's books, in which held slots count, say the same.
     assert found["peaks"] == {"etl": [1, 1], "bi": [2, 2], "rest": [0, None]}
     assert found["left"] == {"etl": 0, "bi": 0, "rest": 0}
+    # A slot is in use for longer than its task runs; clocks may differ.
+    ran_s = {team: sum(end - begin for _, begin, end in ran) for team, ran in found["ran"].items()}
+    assert all(found["slot_s"][team] > 0.5 * task_s for team, task_s in ran_s.items())
+    assert found["slot_s"]["rest"] == 0.0
     assert (found["violations"], found["failed_open"]) == (0, 0)
     # 3. People read why a job waits.
     assert "more: queue etl is at its ceiling of 1 slot" in found["load"]

@@ -9,7 +9,8 @@ import schedcore.settings.QueueSpec
  * What the jobs of one queue, and of those below it, have now.
  *
  * `running` are slots of their attempts, `held` those that they hold idle, `peak` is the most that both together ever were. `jobs` are
- * admitted, `waiting` are in the admission queue, and `refused` counts how often a job was refused.
+ * admitted, `waiting` are in the admission queue, and `refused` counts how often a job was refused. `slotMs` is the slot time of the
+ * attempts that ended.
  */
 final class QueueUse(val spec: QueueSpec) {
   var running = 0
@@ -18,6 +19,7 @@ final class QueueUse(val spec: QueueSpec) {
   var jobs = 0
   var waiting = 0
   var refused = 0
+  var slotMs = 0L
   /** Jobs that hold slots, in the order in which they began to. */
   private[enforce] val holders = mutable.LinkedHashSet.empty[QueuedJob]
   def used: Int = running + held

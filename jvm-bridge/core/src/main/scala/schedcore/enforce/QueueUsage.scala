@@ -216,6 +216,9 @@ final class QueueUsage(val tree: QueueTree) extends HoldFloors {
     entry.path.foreach(_.running -= known)
   }
 
+  /** An attempt of the job had its slots for this slot time. */
+  def ran(job: String, slotMs: Long): Unit = jobs.get(job).foreach(_.path.foreach(_.slotMs += slotMs))
+
   /** The job holds one more slot. */
   def held(job: String): Unit = jobs.get(job).foreach { entry =>
     entry.held += 1

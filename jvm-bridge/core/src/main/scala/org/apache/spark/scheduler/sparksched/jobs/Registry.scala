@@ -363,7 +363,7 @@ private[sparksched] final class Registry(
       t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false,
       forFloor: Option[String] = None): Unit = {
     running -= t.task
-    queued.foreach(_.stopped(t.job, t.slots))
+    queued.foreach(_.stopped(t.job, t.slots, math.max(0L, nowMs - t.timeMs)))
     attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
     jobs.get(t.job).foreach(_.attempts.ended(t, outcome == "success", evicted, nowMs))
     if (evicted) tellEviction(t, evictedFor, forFloor, nowMs)

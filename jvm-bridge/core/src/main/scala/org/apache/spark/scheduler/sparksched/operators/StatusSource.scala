@@ -129,7 +129,7 @@ private[sparksched] final class StatusSource(
       val path = use.spec.path
       QueueFigures(
         path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused,
-        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)))
+        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs)
     }
   }
 
