@@ -7,7 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spark_sched.config.queues import parse_queues
+from spark_sched.config.queue_file import parse_queues
+from spark_sched_lab.enforce.floor_preemption import FloorVictim
+from spark_sched_lab.enforce.queue_shares import Wanted
 from spark_sched_lab.enforce.queue_usage import QueueUsage
 
 
@@ -58,6 +60,28 @@ class Steps:
                     usage.admitted(job),
                     usage.position(job),
                 ]
+            case "order":
+                assert usage.shares is not None, "its tree has floors or weights"
+                standings = {queue: usage.shares.standing(queue) for queue in step["queues"]}
+                below = [queue for queue in step["queues"] if usage.shares.below(queue)]
+                return [sorted(step["queues"], key=standings.__getitem__), below]
+            case "parts":
+                assert usage.shares is not None, "its tree has floors or weights"
+                wanted = [Wanted(*each) for each in step["wanted"]]
+                parts = usage.shares.parts(wanted, {int(p): n for p, n in step["open"].items()})
+                return [parts.get(queue, -1) for queue in step["queues"]]
+            case "ceded":
+                assert usage.shares is not None, "its tree has floors or weights"
+                return usage.shares.ceded(
+                    step["holder"], step["asker"], step["slots"], step["asks"], step["taken"]
+                )
+            case "preempt":
+                assert usage.preemption is not None, "a queue of its tree has a floor"
+                wanted = {(queue, profile): slots for queue, profile, slots in step["wanted"]}
+                running = [FloorVictim(*each) for each in step["running"]]
+                due_ms = usage.preemption.next_ms()
+                found = usage.preemption.look(wanted, running, step["now_ms"])
+                return [due_ms, [list(each) for each in found]]
             case "place":
                 return self.tree.place(step["user"], step["name"], step["class"])
             case "uses":

@@ -17,8 +17,12 @@ from typing import Any
 
 from queue_steps import Steps
 
+from spark_sched.errors import BadInputError
+
 SEED = 20261127
 SEQUENCES = 120
+#: Further sequences, whose trees have floors and weights.
+SHARES = 120
 STEPS = 80
 OUT = Path(__file__).parents[1] / "protocol" / "golden" / "queues" / "tree-random.json.gz"
 
@@ -27,8 +31,8 @@ QUEUES = ("a", "a.x", "a.y", "b", "c", "c.z", "c.z.w")
 USERS = ("ann", "bob", "eve-1", "")
 
 
-def _tree(rng: random.Random) -> dict[str, Any]:
-    """Any limits at the top; below, limits that no ancestor has."""
+def _tree(rng: random.Random, shares: bool) -> dict[str, Any]:
+    """Any limits at the top; below, limits that no ancestor has. With ``shares`` any floors."""
     queues: list[dict[str, Any]] = []
     for path in QUEUES:
         queue: dict[str, Any] = {"queue": path}
@@ -49,6 +53,10 @@ def _tree(rng: random.Random) -> dict[str, Any]:
                 queue["wait_timeout"] = rng.choice(("0ms", "100 ms", "3s"))
         if path != "b" and rng.random() < 0.3:
             queue["users"] = rng.choice((["ann"], ["eve-*", "bob"], ["*"]))
+        if shares and rng.random() < 0.6:
+            queue["floor"] = rng.choice((1, 2, "12.5 %")) if "." in path else rng.choice((4, "25 %"))
+        if shares and rng.random() < 0.6:
+            queue["weight"] = rng.choice((0.5, 1, 2, 3, 0.3))
         queues.append(queue)
     rules = []
     for _ in range(rng.randint(0, 4)):
@@ -58,13 +66,33 @@ def _tree(rng: random.Random) -> dict[str, Any]:
         if rng.random() < 0.2:
             rule["class"] = "etl"
         rules.append(rule)
-    return {"default": "b", "queues": queues, "rules": rules}
+    tree: dict[str, Any] = {"default": "b", "queues": queues, "rules": rules}
+    if shares and any("floor" in queue for queue in queues):
+        tree["preemption"] = {
+            "mode": rng.choice(("observe", "on")),
+            "threshold": rng.choice((0.5, 1)),
+            "timeout": rng.choice(("0 ms", "500 ms", "1s")),
+            "interval": "300 ms",
+        }
+    return tree
+
+
+def _steps(rng: random.Random, shares: bool) -> tuple[dict[str, Any], Steps]:
+    """A random tree, and a player for it."""
+    while True:
+        tree = _tree(rng, shares)
+        try:
+            return tree, Steps(tree)
+        except BadInputError:  # floors that do not fit together, or not below the ceilings
+            if not shares:
+                raise
 
 
 def _sequence(seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
-    tree = _tree(rng)
-    steps = Steps(tree)
+    shares = seed >= SEED + SEQUENCES
+    tree, steps = _steps(rng, shares)
+    shares = steps.usage.shares is not None
     done: list[dict[str, Any]] = []
     jobs: list[str] = []
     # Jobs, refused ones among them, and what they came with.
@@ -83,7 +111,9 @@ def _sequence(seed: int) -> dict[str, Any]:
         now_ms += rng.choice((0, 10, 100, 1000))
         op = rng.choice(
             ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
-             "held", "held", "unheld", "room", "room", "may_hold", "place", "uses")
+             "held", "held", "unheld", "room", "room", "may_hold", "place", "uses",
+             *(("order", "order", "parts", "parts", "ceded", "ceded") if shares else ()),
+             *(("preempt",) * 4 if steps.usage.preemption is not None else ()))
         )  # fmt: skip
         job = rng.choice(jobs) if jobs else ""
         usage = steps.usage
@@ -134,12 +164,37 @@ def _sequence(seed: int) -> dict[str, Any]:
                **{"class": rng.choice(("", "etl"))})  # fmt: skip
         elif op == "uses":
             do(op)
+        elif op == "order":
+            do(op, queues=LEAVES)
+        elif op == "parts":
+            wanted = [
+                (rng.choice(LEAVES), rng.choice((0, 0, 1)), rng.choice((1, 1, 2)), rng.randint(1, 9))
+                for _ in range(rng.randint(1, 6))
+            ]
+            do(op, wanted=wanted, open={"0": rng.randint(0, 9), "1": rng.randint(0, 3)}, queues=LEAVES)
+        elif op == "preempt":
+            wanted = [
+                (leaf, profile, rng.randint(0, 4))
+                for leaf in LEAVES
+                for profile in (0, 1)
+                if rng.random() < 0.7
+            ]
+            running = [
+                (task, rng.choice(LEAVES), int(rng.random() < 0.2), rng.choice((1, 1, 2)),
+                 rng.randint(max(0, now_ms - 9000), now_ms), rng.random() < 0.9, rng.choice((0, 0, 4, 5)))
+                for task in rng.sample(range(30), rng.randint(0, 12))
+            ]  # fmt: skip
+            do(op, wanted=wanted, running=running, now_ms=now_ms)
+        elif op == "ceded":
+            slots = rng.randint(1, 4)
+            do(op, holder=rng.choice(LEAVES), asker=rng.choice(LEAVES), slots=slots,
+               asks=rng.choice((0, 0, slots)), taken=rng.choice((0, 0, 1)))  # fmt: skip
         assert usage.violations() == [], f"seed {seed}: {usage.violations()}"
     do("uses")
     return {"seed": seed, "tree": tree, "steps": done}
 
 
-def generate(sequences: int = SEQUENCES) -> dict[str, Any]:
+def generate(sequences: int = SEQUENCES + SHARES) -> dict[str, Any]:
     return {
         "about": "Generated by tools/queue_walk.py: trees of queues, and what QueueUsage answers.",
         "sequences": [_sequence(SEED + number) for number in range(sequences)],

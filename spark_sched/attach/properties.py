@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from spark_sched.attach.cache import build
 from spark_sched.attach.spark import SparkInstall, check_same_version, find_spark
 from spark_sched.config import check_inner_master, keys, read_properties, validate, wrap_master
-from spark_sched.config.queues import read_queues
+from spark_sched.config.queue_file import read_queues
 from spark_sched.errors import BadInputError
 
 MASTER = "spark.master"

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from spark_sched.config import BY_NAME, POLICY_PREFIX, PREFIX, validate
 from spark_sched.config.keys import HISTORY_PATH, QUEUES
-from spark_sched.config.queues import read_queues
+from spark_sched.config.queue_file import read_queues
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.history import check_installed
 

@@ -40,6 +40,7 @@ _LINES_AROUND = 4
 @click.option("--once", is_flag=True, help="Print the table once instead of refreshing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the status document once, as one JSON object.")
 @click.option("--user", metavar="NAME", help="Show this user's jobs alone.")
+@click.option("--queue", metavar="NAME", help="Show the jobs of this queue and of those below it alone.")
 @click.option(
     "--sort",
     "order",
@@ -57,7 +58,9 @@ _LINES_AROUND = 4
     metavar="SECONDS",
     help="Time between two refreshes.",
 )
-def command(url: str, once: bool, as_json: bool, user: str | None, order: str, every_s: float) -> None:
+def command(
+    url: str, once: bool, as_json: bool, user: str | None, queue: str | None, order: str, every_s: float
+) -> None:
     """Show running jobs, waiting jobs with the reason, and whether the planner is alive.
 
     URL is the address of the application's Spark UI. Each job has one line; a narrow terminal shows fewer
@@ -69,6 +72,7 @@ def command(url: str, once: bool, as_json: bool, user: str | None, order: str, e
       spark-sched top http://localhost:4040
       spark-sched top --once localhost:4040
       spark-sched top --user ana --sort wait localhost:4040
+      spark-sched top --queue etl localhost:4040
       spark-sched top --json localhost:4040 > status.json
     """
     from rich.console import Console
@@ -80,12 +84,12 @@ def command(url: str, once: bool, as_json: bool, user: str | None, order: str, e
     elif once:
         # Without a terminal a program reads the lines.
         console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_A_FILE)
-        console.print(_table(fetch_status(url), user, order, console.width, text.MOST_ROWS))
+        console.print(_table(fetch_status(url), (user, queue), order, console.width, text.MOST_ROWS))
     else:
-        _follow(url, user, order, every_s)
+        _follow(url, (user, queue), order, every_s)
 
 
-def _follow(url: str, user: str | None, order: str, every_s: float) -> None:
+def _follow(url: str, whose: tuple[str | None, str | None], order: str, every_s: float) -> None:
     from rich.live import Live
 
     from spark_sched.view.http import fetch_status
@@ -94,7 +98,7 @@ def _follow(url: str, user: str | None, order: str, every_s: float) -> None:
         with Live(screen=True, auto_refresh=False) as live:
             console, status = live.console, fetch_status(url)
             while True:
-                live.update(_table(status, user, order, console.width, None, console.height), refresh=True)
+                live.update(_table(status, whose, order, console.width, None, console.height), refresh=True)
                 time.sleep(every_s)
                 try:
                     status = fetch_status(url)
@@ -106,18 +110,25 @@ def _follow(url: str, user: str | None, order: str, every_s: float) -> None:
 
 
 def _table(
-    status: Status, user: str | None, order: str, width: int, most: int | None, height: int | None = None
+    status: Status,
+    whose: tuple[str | None, str | None],
+    order: str,
+    width: int,
+    most: int | None,
+    height: int | None = None,
 ) -> Group:
-    """The head and a line for each job: as many as ``most``, or as fit under the head into ``height``."""
+    """The head and a line for each job of the user and the queue: as many as ``most``, or as fit under the
+    head into ``height``."""
     from rich.console import Group
     from rich.text import Text
 
     alarming = not status.application.scheduling or (status.planner.enabled and not status.planner.alive)
     head = Text("\n".join([*text.head_lines(status), summary_line(status)]), style="red" if alarming else "")
-    jobs = chosen(status.jobs, status.now_ms, order, user)
+    jobs = chosen(status.jobs, status.now_ms, order, *whose)
     if not jobs:
-        nothing = "no jobs" if user is None else f"no jobs of user {plain(short(user))}"
-        return Group(head, Text(), Text(nothing))
+        named = zip(("user", "queue"), whose, strict=True)
+        of = [f"of {kind} {plain(short(name))}" for kind, name in named if name is not None]
+        return Group(head, Text(), Text(" ".join(["no jobs", *of])))
     if most is None:
         used = sum(max(1, -(-len(line) // width)) for line in head.plain.split("\n"))
         most = max(1, (height or 0) - used - _LINES_AROUND)

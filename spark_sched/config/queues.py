@@ -1,4 +1,4 @@
-"""The tree of queues that tenants share the slots by: its TOML file, its checks, and the one-line setting.
+"""The tree of queues that tenants share the slots by. `queue_file` reads and checks its TOML file.
 
 A queue limits what its jobs and those of the queues below it have together. The driver reads no TOML, and in
 cluster mode it has no file of the user's, so the file becomes the setting ``spark.sched.queues``, one line of
@@ -9,22 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
-
-from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.files import read_text, toml_table
-from spark_sched.units import TIME_EXAMPLES, format_time_ms, parse_time_ms
+from typing import TypeVar
 
 T = TypeVar("T")
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
-#: A longer value is cut off in messages.
-_LONGEST_SHOWN = 100
+_INT_MAX = 2**31 - 1
 #: So that rounding never takes a slot from a share of whole slots.
 _EPSILON = 1e-9
 
@@ -45,7 +36,12 @@ class Amount:
         """Slots where the application has ``total``: a percentage is rounded down, to 1 at least."""
         if self.slots is not None:
             return self.slots
-        return max(1, int(self.percent * total / 100.0 + _EPSILON))
+        return max(1, self.at_most(total))
+
+    def at_most(self, total: int) -> int:
+        """The same, but a percentage that is less than one slot is none: shares that fit together in the file
+        fit together in slots."""
+        return self.slots if self.slots is not None else int(self.percent * total / 100.0 + _EPSILON)
 
     def __str__(self) -> str:
         return f"{self.percent:g} %" if self.slots is None else str(self.slots)
@@ -71,6 +67,8 @@ class QueueSpec:
         wait_timeout_ms: how long a job waits before it is cancelled.
         max_priority: higher priorities of its jobs are lowered to it.
         users: patterns of the users whose jobs it takes; empty: everybody's.
+        floor: slots that its jobs get before those of queues that have theirs; None: it is promised none.
+        weight: its part of the slots above the floors, beside its siblings'; None: 1.
     """
 
     path: str
@@ -81,6 +79,8 @@ class QueueSpec:
     wait_timeout_ms: int | None = None
     max_priority: int | None = None
     users: tuple[str, ...] = ()
+    floor: Amount | None = None
+    weight: float | None = None
 
     @property
     def parent(self) -> str:
@@ -102,17 +102,36 @@ class PlacementRule:
         return all(pattern is None or matches(pattern, text) for pattern, text in given)
 
 
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """When running tasks of other queues are evicted for a queue that stays below its floor.
+
+    Attributes:
+        mode: off; observe, which only counts and tells what would be evicted; on.
+        threshold: the part of its floor that a queue has to have.
+        timeout_ms: how long it may have less.
+        interval_ms: between two looks that evict tasks.
+    """
+
+    mode: str = "observe"
+    threshold: float = 0.5
+    timeout_ms: int = 30_000
+    interval_ms: int = 5_000
+
+
 @dataclass(frozen=True)
 class QueueTree:
     """All queues, parents before their children, and the rules that place jobs in them.
 
     Attributes:
         default: the queue of jobs that no rule places.
+        preemption: for queues below their floors.
     """
 
     queues: tuple[QueueSpec, ...]
     rules: tuple[PlacementRule, ...]
     default: str
+    preemption: Preemption = Preemption()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_path", {queue.path: queue for queue in self.queues})
@@ -145,6 +164,16 @@ class QueueTree:
         limits = [spec.max_priority for spec in self.path_of(queue) if spec.max_priority is not None]
         return min(limits, default=_INT_MAX)
 
+    @property
+    def shares(self) -> bool:
+        """Whether queues are offered slots in an order of their own: one of them has a floor or a weight."""
+        return any(spec.floor is not None or spec.weight is not None for spec in self.queues)
+
+    @property
+    def preempts(self) -> bool:
+        """Whether anything is evicted, or would be, for a queue below its floor."""
+        return self.preemption.mode != "off" and any(spec.floor is not None for spec in self.queues)
+
     def to_json(self) -> str:
         """The value of ``spark.sched.queues``."""
         queues = [{"queue": spec.path, **dict(_given(spec))} for spec in self.queues]
@@ -152,7 +181,15 @@ class QueueTree:
             {"queue": rule.queue, **{key: text for key, text in _conditions(rule) if text is not None}}
             for rule in self.rules
         ]
-        return json.dumps({"default": self.default, "queues": queues, "rules": rules}, separators=(",", ":"))
+        document: dict[str, object] = {"default": self.default, "queues": queues, "rules": rules}
+        if self.preemption != Preemption():
+            document["preemption"] = {
+                "mode": self.preemption.mode,
+                "threshold": self.preemption.threshold,
+                "timeout": f"{self.preemption.timeout_ms} ms",
+                "interval": f"{self.preemption.interval_ms} ms",
+            }
+        return json.dumps(document, separators=(",", ":"))
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -161,10 +198,12 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
-    for key in ("ceiling", "held_ceiling"):
+    for key in ("ceiling", "held_ceiling", "floor"):
         amount: Amount | None = getattr(spec, key)
         if amount is not None:
             yield key, str(amount) if amount.slots is None else amount.slots
+    if spec.weight is not None:
+        yield "weight", spec.weight
     for key in ("max_running_jobs", "max_waiting_jobs"):
         if getattr(spec, key) is not None:
             yield key, getattr(spec, key)
@@ -178,227 +217,3 @@ def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
 
 def _conditions(rule: PlacementRule) -> tuple[tuple[str, str | None], ...]:
     return ("user", rule.user), ("name", rule.name), ("class", rule.job_class)
-
-
-def read_queues(path: Path) -> QueueTree:
-    """The queues of a TOML file. Raises BadInputError at the first fault: it names file, queue, key, value
-    and remedy."""
-    return _Reader(str(path)).tree(toml_table(read_text(path), str(path)))
-
-
-def parse_queues(text: str) -> QueueTree | None:
-    """The queues of the setting ``spark.sched.queues``; None where it is empty. Raises ValueError for a text
-    that `QueueTree.to_json` does not write."""
-    if not text:
-        return None
-    document = json.loads(text)
-    if not isinstance(document, dict) or not isinstance(document.get("queues"), list):
-        raise ValueError(text)
-    nested: dict[str, Any] = {}
-    for entry in document["queues"]:
-        if not isinstance(entry, dict) or not isinstance(entry.get("queue"), str):
-            raise ValueError(text)
-        table = nested
-        *ancestors, name = entry["queue"].split(".")
-        for ancestor in ancestors:
-            table = table.setdefault(ancestor, {})
-        table[name] = {key: value for key, value in entry.items() if key != "queue"}
-    return _Reader("spark.sched.queues").tree({**document, "queues": nested})
-
-
-_TOP = ("default", "queues", "rules")
-_KEYS = (
-    "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout", "max_priority",
-    "users",
-)  # fmt: skip
-_RULE_KEYS = ("queue", "user", "name", "class")
-_AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
-
-
-class _Reader:
-    def __init__(self, file: str) -> None:
-        self._file = file
-
-    def tree(self, top: Mapping[str, Any]) -> QueueTree:
-        self._known("", top, _TOP)
-        tables = top.get("queues", {})
-        if not isinstance(tables, dict) or not tables:
-            raise self._bad("queues is missing but must be a table of queues: start each with [queues.NAME]")
-        queues = tuple(self._below("", (), tables))
-        paths = [queue.path for queue in queues]
-        parents = {queue.parent for queue in queues}
-        rules = top.get("rules", [])
-        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            raise self._wrong("rules", rules, "a list of tables: start each with [[rules]]")
-        numbered = enumerate(rules)
-        found = tuple(self._rule(f"rules[{number}]", rule, paths, parents) for number, rule in numbered)
-        for number, placed in enumerate(found[:-1]):
-            if (placed.user, placed.name, placed.job_class) == (None, None, None):
-                raise self._bad(
-                    f"rules[{number}] has no condition, so that the rules after it never apply: give it one "
-                    "of user, name and class, or move it to the end"
-                )
-        if "default" not in top:
-            raise self._bad("default is missing but must name the queue of jobs that no rule places")
-        default = self._leaf("default", top["default"], paths, parents)
-        tree = QueueTree(queues, found, default)
-        closed = next((spec for spec in tree.path_of(default) if spec.users), None)
-        if closed is not None:
-            raise self._bad(
-                f"default is {default!r} but queue {closed.path!r} has users, so that jobs of other users "
-                "would have no queue: name a queue without users"
-            )
-        return tree
-
-    def _below(
-        self, parent: str, above: tuple[QueueSpec, ...], tables: Mapping[str, Any]
-    ) -> Iterator[QueueSpec]:
-        for name, table in tables.items():
-            path = f"{parent}.{name}" if parent else name
-            if not _NAME.fullmatch(name):
-                raise self._bad(
-                    f"queue {path!r} has the name {name!r} but it must be 1 to 64 letters, digits, - and _"
-                )
-            if not isinstance(table, dict):
-                raise self._wrong(f"queues.{path}", table, f"a table: write [queues.{path}]")
-            settings = {key: value for key, value in table.items() if not isinstance(value, dict)}
-            spec = self._queue(path, settings)
-            self._within(spec, above)
-            yield spec
-            children = {key: value for key, value in table.items() if isinstance(value, dict)}
-            yield from self._below(path, (*above, spec), children)
-
-    def _queue(self, path: str, table: Mapping[str, Any]) -> QueueSpec:
-        self._known(f"queue {path!r}", table, _KEYS)
-        return QueueSpec(
-            path,
-            ceiling=self._amount(path, table, "ceiling", 1),
-            held_ceiling=self._amount(path, table, "held_ceiling", 0),
-            max_running_jobs=self._whole(path, table, "max_running_jobs", 1, _INT_MAX),
-            max_waiting_jobs=self._whole(path, table, "max_waiting_jobs", 0, _INT_MAX),
-            wait_timeout_ms=self._time_ms(path, table, "wait_timeout"),
-            max_priority=self._whole(path, table, "max_priority", _INT_MIN, _INT_MAX),
-            users=self._users(path, table),
-        )
-
-    def _within(self, spec: QueueSpec, above: tuple[QueueSpec, ...]) -> None:
-        """The limits of a queue fit each other and its ancestors'."""
-        path = spec.path
-        if spec.held_ceiling and spec.ceiling and spec.held_ceiling.exceeds(spec.ceiling):
-            raise self._bad(
-                f"queue {path!r} has held_ceiling {spec.held_ceiling} but its ceiling is {spec.ceiling}, "
-                "which counts held slots, too: lower held_ceiling"
-            )
-        for ancestor in above:
-            for key in ("ceiling", "held_ceiling"):
-                mine, its = getattr(spec, key), getattr(ancestor, key)
-                if mine is not None and its is not None and mine.exceeds(its):
-                    raise self._above(spec, key, mine, ancestor, its)
-            for key in ("max_running_jobs", "max_priority"):
-                mine, its = getattr(spec, key), getattr(ancestor, key)
-                if mine is not None and its is not None and mine > its:
-                    raise self._above(spec, key, mine, ancestor, its)
-        if all(each.max_running_jobs is None for each in (*above, spec)):
-            for key, value in (
-                ("max_waiting_jobs", spec.max_waiting_jobs),
-                ("wait_timeout", spec.wait_timeout_ms and format_time_ms(spec.wait_timeout_ms)),
-            ):
-                if value is not None:
-                    raise self._bad(
-                        f"queue {path!r} has {key} {value} but no max_running_jobs, so that no job waits: "
-                        f"add that, or leave {key} out"
-                    )
-
-    def _above(
-        self, spec: QueueSpec, key: str, mine: object, ancestor: QueueSpec, its: object
-    ) -> BadInputError:
-        return self._bad(
-            f"queue {spec.path!r} has {key} {mine} but its ancestor {ancestor.path!r} has {its}: lower the "
-            "first or raise the second"
-        )
-
-    def _rule(
-        self, where: str, table: Mapping[str, Any], paths: list[str], parents: set[str]
-    ) -> PlacementRule:
-        self._known(where, table, _RULE_KEYS)
-        if "queue" not in table:
-            raise self._bad(f"{where} has no queue: add the queue of the jobs that it matches")
-        queue = self._leaf(f"{where}.queue", table["queue"], paths, parents)
-        for key in _RULE_KEYS[1:]:
-            if key in table and (not isinstance(table[key], str) or not table[key]):
-                raise self._wrong(f"{where}.{key}", table[key], "a text in quotes, in which * is any text")
-        return PlacementRule(queue, table.get("user"), table.get("name"), table.get("class"))
-
-    def _leaf(self, where: str, value: object, paths: list[str], parents: set[str]) -> str:
-        if not isinstance(value, str) or value not in paths:
-            hint = did_you_mean(value, paths) if isinstance(value, str) else ""
-            raise self._bad(
-                f"{where} is {_shown(value)}{hint} but must be one of the queues {', '.join(paths)}"
-            )
-        if value in parents:
-            below = [path for path in paths if path.startswith(f"{value}.")]
-            raise self._bad(
-                f"{where} is {value!r}, which has queues below it, and jobs are in the lowest ones: name one "
-                f"of {', '.join(below)}"
-            )
-        return value
-
-    # ---- values ----
-
-    def _amount(self, path: str, table: Mapping[str, Any], key: str, least: int) -> Amount | None:
-        value = table.get(key)
-        if value is None:
-            return None
-        if type(value) is int and least <= value <= _INT_MAX:
-            return Amount(value)
-        share = _SHARE.fullmatch(value) if isinstance(value, str) else None
-        if share is None or not 0.0 < float(share[1]) <= 100.0:
-            raise self._wrong_of(path, key, value, _AMOUNT)
-        return Amount(percent=float(share[1]))
-
-    def _whole(self, path: str, table: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
-        value = table.get(key)
-        if value is None:
-            return None
-        if type(value) is not int or not least <= value <= most:
-            raise self._wrong_of(path, key, value, f"a whole number from {least} to {most}")
-        return value
-
-    def _time_ms(self, path: str, table: Mapping[str, Any], key: str) -> int | None:
-        value = table.get(key)
-        if value is None:
-            return None
-        try:
-            return parse_time_ms(value)
-        except (ValueError, TypeError, AttributeError):
-            raise self._wrong_of(path, key, value, f"a time in quotes such as {TIME_EXAMPLES}") from None
-
-    def _users(self, path: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-        value = table.get("users", ["*"])
-        if not isinstance(value, list) or not value or not all(isinstance(u, str) and u for u in value):
-            raise self._wrong_of(path, "users", value, "a list of names in quotes, in which * is any text")
-        return tuple(value) if "users" in table else ()
-
-    # ---- messages ----
-
-    def _known(self, where: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-        for key in table:
-            if key not in keys:
-                owner = f"{where} has the" if where else "there is an"
-                raise self._bad(
-                    f"{owner} unknown key {key!r}{did_you_mean(key, keys)}: the keys are {', '.join(keys)}"
-                )
-
-    def _wrong_of(self, path: str, key: str, value: object, wanted: str) -> BadInputError:
-        return self._bad(f"queue {path!r} has {key} {_shown(value)} but it must be {wanted}")
-
-    def _wrong(self, what: str, value: object, wanted: str) -> BadInputError:
-        return self._bad(f"{what} is {_shown(value)} but must be {wanted}")
-
-    def _bad(self, sentence: str) -> BadInputError:
-        return BadInputError(f"{self._file}: {sentence}")
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"

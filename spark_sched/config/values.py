@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from spark_sched.config.queues import QueueTree, parse_queues
+from spark_sched.config.queue_file import parse_queues
+from spark_sched.config.queues import QueueTree
 from spark_sched.errors import did_you_mean
 from spark_sched.units import TIME_EXAMPLES, format_time_ms, parse_time_ms
 

@@ -75,10 +75,17 @@ ORDERS: dict[str, _Key] = {
 }  # fmt: skip
 
 
-def chosen(jobs: Iterable[JobStatus], now_ms: int, order: str, user: str | None = None) -> list[JobStatus]:
-    """The jobs of the user, or all, in one of `ORDERS`."""
+def chosen(
+    jobs: Iterable[JobStatus], now_ms: int, order: str, user: str | None = None, queue: str | None = None
+) -> list[JobStatus]:
+    """The jobs of the user and of the tenants' queue or one below it, or all, in one of `ORDERS`."""
     key = ORDERS[order]
-    mine = (job for job in jobs if user is None or job.marks.user == user)
+    mine = (
+        job
+        for job in jobs
+        if (user is None or job.marks.user == user)
+        and (queue is None or f"{job.order.queue_name or ''}.".startswith(f"{queue}."))
+    )
     return sorted(mine, key=lambda job: key(job, now_ms))
 
 
@@ -133,6 +140,7 @@ def _wait(job: JobStatus, now_ms: int) -> str:
 COLUMNS = (
     Column("job", lambda job, now_ms: short(job.shown_name), 0, *_NAME),
     Column("user", lambda job, now_ms: short(job.marks.user or ""), 9, 6, 12),
+    Column("queue", lambda job, now_ms: short(job.order.queue_name or ""), 11, 6, 18),
     Column("prio", lambda job, now_ms: str(job.marks.priority), 4, 4, 11, right=True),
     Column("state", _state, 1, 9, 9),
     Column("done", lambda job, now_ms: f"{job.tasks_done}/{job.tasks}" if job.tasks else "", 6, 4, 15, True),

@@ -261,6 +261,8 @@ class QueueStatus:
         ceiling_slots: the most slots that it may have now; None: it has no ceiling.
         peak_slots: the most that ran tasks and were held at a time.
         refused_jobs: how often a job was cancelled because too many waited, or because it waited too long.
+        floor_slots: slots that it is promised now; None: it has no floor.
+        slot_ms: slot time of its attempts that ended.
     """
 
     queue: str
@@ -271,6 +273,8 @@ class QueueStatus:
     running_jobs: int
     waiting_jobs: int
     refused_jobs: int
+    floor_slots: int | None = None
+    slot_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from spark_sched.protocol.plan import JobPlan, Plan
+from spark_sched_lab.enforce.queue_shares import Standing
 from spark_sched_lab.enforce.queues import QueueTurns, Turn
 
 
@@ -42,6 +43,7 @@ class Verdict(Enum):
     WAS_EVICTED = "evicted"
     NOT_ADMITTED = "waits in the admission queue"
     AT_CEILING = "its queue is at its ceiling"
+    OTHERS_TURN = "it is another queue's turn"
 
     @property
     def may(self) -> bool:
@@ -123,15 +125,30 @@ class QueueGate(Protocol):
         """Counts the slots that task sets may take beside each other, of those that they wait for."""
         ...
 
+    def below_floor(self, waiting: WaitingSet) -> bool:
+        """Whether a queue of its path has fewer slots than its floor."""
+        ...
+
+    def standing(self, waiting: WaitingSet) -> Standing:
+        """The place of its queue in the order of offers, lower first; the same for all where no queue has a
+        floor or a weight."""
+        ...
+
+    def parts(self, waiting: Iterable[WaitingSet], open_slots: int) -> Callable[[WaitingSet], bool] | None:
+        """Divides the open slots among the queues of these task sets. Returns whether the queue of a task set
+        has none left of its part; None: nobody needs such a limit."""
+        ...
+
 
 def _waiting_slots(waiting: WaitingSet) -> int:
     return waiting.waiting_slots
 
 
 class OfferRank(NamedTuple):
-    """Lower is first: by priority, by the turn of the job's queue, by the job's place in the queue, then by
-    its arrival."""
+    """Lower is first: by the standing of the tenants' queue, by priority, by the turn of the plan's queue, by
+    the job's place in that, then by its arrival."""
 
+    standing: Standing
     priority: int
     turn: Turn
     place: int
@@ -236,8 +253,8 @@ class Enforcement:
     """
 
     __slots__ = (
-        "_for_new", "_found_none", "_gate", "_now_ms", "_spare", "_starts", "_turns", "gives_spare",
-        "spare_wanted",
+        "_for_new", "_found_none", "_gate", "_had_its_part", "_now_ms", "_spare", "_starts", "_turns",
+        "gives_spare", "spare_wanted", "turned_away",
     )  # fmt: skip
 
     def __init__(self, starts: StartGate, queues: QueueTurns, gate: QueueGate | None = None) -> None:
@@ -251,8 +268,10 @@ class Enforcement:
         self._for_new = Counter[int]()
         # Task sets that found no spare slot in this round.
         self._found_none: dict[WaitingSet, None] = {}
+        self._had_its_part: Callable[[WaitingSet], bool] | None = None
         self.gives_spare = False
         self.spare_wanted = False
+        self.turned_away = False
 
     def begin(self, now_ms: int) -> None:
         """A round begins."""
@@ -260,6 +279,25 @@ class Enforcement:
         self._found_none.clear()
         self.gives_spare = False
         self.spare_wanted = False
+        self._had_its_part = None
+
+    def divide(self, open_slots: int, waiting: Iterable[WaitingSet]) -> None:
+        """From now on each queue takes no more than its part of the open slots, which no job holds.
+
+        Args:
+            waiting: all task sets, in the order in which those of one queue are offered slots.
+        """
+        self.turned_away = False
+        self._had_its_part = None
+        if self._gate is not None:
+            willing = [each for each in waiting if self.planned(each).may]
+            self._had_its_part = self._gate.parts(willing, open_slots)
+
+    def end_parts(self) -> bool:
+        """What is left is anybody's. Returns whether a task set was refused a slot since its queue had had
+        its part."""
+        self._had_its_part = None
+        return self.turned_away
 
     def begin_spare(self, open_slots: Mapping[int, int], waiting: Iterable[WaitingSet]) -> None:
         """Start giving spare slots: those that are neither held nor waited for by task sets with a
@@ -302,6 +340,13 @@ class Enforcement:
         refusal = None if self._gate is None else self._gate.refusal(waiting)
         if refusal is not None:
             return refusal
+        verdict = self._by_plan(waiting)
+        if verdict.may and self._had_its_part is not None and self._had_its_part(waiting):
+            self.turned_away = True
+            return Verdict.OTHERS_TURN
+        return verdict
+
+    def _by_plan(self, waiting: WaitingSet) -> Verdict:
         start = self._starts.of(waiting.job.key, self._now_ms)
         if start is Start.NOW:
             if not waiting.pilots_first:
@@ -310,6 +355,8 @@ class Enforcement:
                 return Verdict.LEFT_OVER
             self.spare_wanted = True
             return Verdict.PILOT if waiting.pilots_wait else Verdict.BEHIND_PILOTS
+        if start is not Start.EVICTED and self._gate is not None and self._gate.below_floor(waiting):
+            return Verdict.OPEN  # A plan divides what its queue gets, and may not keep it below its floor.
         if start is Start.SPARE or start is Start.UNPLANNED:
             self.spare_wanted = True
             if self.gives_spare and _suffices(waiting, start, self._spare, self._for_new):
@@ -342,12 +389,13 @@ class Enforcement:
     def rank(self, waiting: WaitingSet) -> OfferRank:
         """Its place among the task sets that are offered slots."""
         job = waiting.job
+        standing = () if self._gate is None else self._gate.standing(waiting)
         if self.gives_spare:
             # Those that may take only spare slots come last, in the order of their arrival.
             last = waiting.pilots_first or self.start(job.key) is Start.SPARE
-            return OfferRank(-job.priority, (float(last), 0, 0), job.arrival, job.arrival)
+            return OfferRank(standing, -job.priority, (float(last), 0, 0), job.arrival, job.arrival)
         turn = self._turns.of(job.queue if job.queue is not None and self._turns.weights else -1)
-        return OfferRank(-job.priority, turn, job.rank, job.arrival)
+        return OfferRank(standing, -job.priority, turn, job.rank, job.arrival)
 
 
 def _suffices(waiting: WaitingSet, start: Start, spare: Counter[int], for_new: Counter[int]) -> bool:

@@ -163,12 +163,15 @@ class LedgerHoldings:
         self.unhold(e, j, reason, now_ms)
         self.offer_to_pre_reservers(e.id, now_ms)
 
-    def drop_what_does_not_fit(self, e: LedgerExecutor, now_ms: int, by: LedgerJob | None = None) -> None:
+    def drop_what_does_not_fit(
+        self, e: LedgerExecutor, now_ms: int, by: LedgerJob | None = None, slots: int = 0
+    ) -> None:
         """A task of another job, ``by`` where it is known, took a held slot: of the holds that it may take
-        the one with the lowest claim is dropped, among equal claims the latest."""
+        the one with the lowest claim is dropped, among equal claims the latest. The queue of ``by`` counts
+        the task's ``slots`` already."""
         while e.held > max(e.free, 0):
             loser: LedgerJob | None = None
-            for j in [h for h in e.held_by if by is None or not protects(h, by)] or e.held_by:
+            for j in [h for h in e.held_by if by is None or not protects(h, by, -slots)] or e.held_by:
                 if loser is None or not outranks(j, loser, less=1):
                     loser = j
             assert loser is not None, f"executor {e.id} holds {e.held} slots for no job"

@@ -1,7 +1,9 @@
 """Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
 
 By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
-(``docs/adr/0038-order-among-equals.md``). ``schedcore.ledger.LedgerOrder`` has the same.
+(``docs/adr/0038-order-among-equals.md``). A queue below its floor takes held slots of one above its own
+whatever that order says (``docs/adr/0049-floors-and-weights.md``). ``schedcore.ledger.LedgerOrder`` has the
+same.
 """
 
 from __future__ import annotations
@@ -17,6 +19,14 @@ def refuses(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
     ``asker`` (Algorithm 1, line 19)."""
     if asker is holder:
         return 0
+    refused = _refuses_by_order(holder, asker, slots, taken)
+    floors = holder.order.floors
+    if floors is None:
+        return refused
+    return slots - floors.ceded(holder.key, asker.key, slots, slots - refused, taken)
+
+
+def _refuses_by_order(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
     if holder.rule.priority != asker.rule.priority:
         return slots if holder.rule.priority > asker.rule.priority else 0
     fair = ceded(holder, asker, slots, taken)
@@ -47,8 +57,17 @@ def outranks(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:
     return a.order.place < b.order.place if fair is None else fair
 
 
-def protects(holder: LedgerJob, asker: LedgerJob) -> bool:
-    """Whether its held slots are safe from ``asker`` however many both use: no pool is asked."""
+def protects(holder: LedgerJob, asker: LedgerJob, taken: int = 0) -> bool:
+    """Whether its held slots are safe from ``asker`` however many both use: no pool is asked. The floors of
+    their queues decide by what these use, beside ``taken`` slots of the asker."""
+    safe = _protects_by_order(holder, asker)
+    floors = holder.order.floors
+    if floors is None:
+        return safe
+    return floors.ceded(holder.key, asker.key, 1, 0 if safe else 1, taken) == 0
+
+
+def _protects_by_order(holder: LedgerJob, asker: LedgerJob) -> bool:
     if holder.rule.priority != asker.rule.priority:
         return holder.rule.priority > asker.rule.priority
     return is_before(holder, asker) is None and _keeps_from(holder, asker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from spark_sched.policies.simple.fair import fair_order
 from spark_sched.protocol.plan import PoolShare
@@ -11,18 +12,29 @@ from spark_sched.protocol.plan import PoolShare
 _LENT_PART = 11
 
 
+class HoldFloors(Protocol):
+    """Floors of the tenants' queues, as far as held slots go."""
+
+    def ceded(self, holder: str, asker: str, slots: int, asks: int, taken: int) -> int:
+        """How many of the ``slots`` that ``holder`` holds ``asker``, to which ``taken`` are promised, may
+        take where it may take ``asks`` by the order of jobs. Both are jobs' keys."""
+        ...
+
+
 class JobOrder:
     """A job's place among jobs of equal priority, and how long its stages waited behind other jobs.
 
     Attributes:
         place: the plan's rank, then the arrival; lower is first.
         lends: the job waited for so long that later equals may take its held slots.
+        floors: of the tenants' queues; None: no queue has one.
     """
 
-    __slots__ = ("_behind_since_ms", "_since_ms", "_waited_ms", "lends", "place")
+    __slots__ = ("_behind_since_ms", "_since_ms", "_waited_ms", "floors", "lends", "place")
 
-    def __init__(self, arrival: int) -> None:
+    def __init__(self, arrival: int, floors: HoldFloors | None = None) -> None:
         self.place = (0, arrival)
+        self.floors = floors
         self.lends = False
         self._since_ms: int | None = None  # its first stage is ready
         self._waited_ms = 0

@@ -9,72 +9,16 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from spark_sched.config.queues import QueueSpec, QueueTree
+from spark_sched.config.queues import QueueTree
+from spark_sched_lab.enforce.floor_preemption import FloorPreemption
+from spark_sched_lab.enforce.queue_shares import QueuedJob, QueueShares, QueueUse
 
 #: Whether a job's held slots are safe from the job that asks (`spark_sched_lab.enforce.ledger_order`).
 IsSafe = Callable[[str], bool]
 
 #: More slots than any application has.
 UNLIMITED = 2**31 - 1
-
-
-@dataclass(slots=True, eq=False)
-class QueueUse:
-    """What the jobs of one queue, and of those below it, have now.
-
-    Attributes:
-        running: slots of their attempts.
-        held: slots that they hold idle.
-        peak: the most that both together ever were.
-        jobs: jobs that are admitted.
-        waiting: jobs in the admission queue.
-        holders: jobs that hold slots, in the order in which they began to.
-        refused: how often a job was refused since too many waited, or since it waited for too long.
-    """
-
-    spec: QueueSpec
-    running: int = 0
-    held: int = 0
-    peak: int = 0
-    jobs: int = 0
-    waiting: int = 0
-    holders: dict[QueuedJob, None] = field(default_factory=dict)
-    refused: int = 0
-
-    def used(self) -> int:
-        return self.running + self.held
-
-
-@dataclass(slots=True, eq=False)
-class QueuedJob:
-    """A job in its queue.
-
-    Attributes:
-        path: its queue and the ancestors, from the top down.
-        since_ms: when it came.
-        admitted: whether its tasks may start.
-        refused: it is to be cancelled: it neither runs nor waits.
-        held: slots that it holds idle.
-        running: slots of its attempts.
-    """
-
-    key: str
-    path: tuple[QueueUse, ...]
-    priority: int
-    arrival: int
-    since_ms: int
-    admitted: bool = False
-    refused: bool = False
-    held: int = 0
-    running: int = 0
-
-    @property
-    def due_ms(self) -> int | None:
-        """When it has waited for too long; None: never."""
-        waits = [use.spec.wait_timeout_ms for use in self.path if use.spec.wait_timeout_ms is not None]
-        return self.since_ms + min(waits) if waits else None
 
 
 class QueueUsage:
@@ -86,6 +30,10 @@ class QueueUsage:
 
     A job is admitted when each queue of its path runs fewer jobs than it may, and stays so until it ends. Of
     those that wait the one with the highest priority is first, of equal ones the earliest.
+
+    Attributes:
+        shares: the order in which queues are offered slots; None: none of them has a floor or a weight.
+        preemption: evictions for queues below their floors; None: no queue has one, or it is off.
     """
 
     def __init__(self, tree: QueueTree) -> None:
@@ -96,12 +44,18 @@ class QueueUsage:
         self._jobs: dict[str, QueuedJob] = {}
         self._waiting: dict[QueuedJob, None] = {}
         self._slots = 0
+        self.shares = QueueShares(self._paths) if tree.shares else None
+        self.preemption: FloorPreemption | None = None
+        if self.shares is not None and tree.preempts:
+            self.preemption = FloorPreemption(tree.preemption, self.shares, self._paths)
 
     # ---- the application ----
 
     def capacity(self, slots: int) -> None:
         """The application has this number of slots. Fewer than before take no slot from a job."""
         self._slots = slots
+        if self.shares is not None:
+            self.shares.slots = slots
 
     def ceiling(self, queue: str) -> int:
         """The most slots that the queue may have now."""
@@ -186,6 +140,11 @@ class QueueUsage:
         """Whether its tasks may start; true of a job that is in no queue."""
         entry = self._jobs.get(job)
         return entry is None or entry.admitted
+
+    def queue_of(self, job: str) -> str | None:
+        """The path of a job's queue; None: it is in none."""
+        entry = self._jobs.get(job)
+        return None if entry is None else entry.path[-1].spec.path
 
     def position(self, job: str) -> int:
         """Its place among the jobs of its own queue that wait, from 1 on; 0: it does not wait."""

@@ -196,6 +196,8 @@ class Simulation:
                 self._launcher.launch_all(now)
                 if mask & planning.ROUNDS and instant.changed:
                     plans.make()
+            if tenants is not None and self._evicts_for_floors(tenants):
+                self._launcher.launch_all(now)
             # 6. The next wake-up.
             if slots.holders or self._starts.active or tenants is not None:
                 self._arm()
@@ -246,6 +248,13 @@ class Simulation:
             case PlanDue():
                 self._plans.due(item)
 
+    def _evicts_for_floors(self, tenants: TenantQueues) -> bool:
+        """Evict attempts for queues that stay below their floors. Returns whether there were any."""
+        attempts = tenants.to_evict()
+        for attempt in attempts:
+            self._attempts.evict(attempt)
+        return bool(attempts)
+
     # ---- 6. timers, and the end ----
 
     def _arm(self) -> None:
@@ -256,7 +265,7 @@ class Simulation:
         wakes_ms = (
             reservations.next_wake_ms(now_ms) if self._slots.holders else None,
             self._starts.next_start_ms(now_ms),
-            None if tenants is None else tenants.usage.next_due_ms(),
+            None if tenants is None else tenants.next_wake_ms(),
         )
         wake_ms = min(at_ms for at_ms in (*wakes_ms, FOREVER_MS) if at_ms is not None)
         if wake_ms < (FOREVER_MS if self._armed_ms is None else self._armed_ms):

@@ -9,6 +9,7 @@ from typing import Protocol
 from spark_sched_lab.cluster.open_nodes import NONE
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.enforce.enforcement import Enforcement, OfferRank, Start, StartGate
+from spark_sched_lab.enforce.queue_shares import Standing
 from spark_sched_lab.enforce.queues import QueueTurns
 from spark_sched_lab.engine.gates import Gates
 from spark_sched_lab.engine.records import StageRun
@@ -51,6 +52,11 @@ class Launcher:
         self._enforcement = Enforcement(self.starts, self.queues, self.tenants)
 
     @property
+    def _shares(self) -> bool:
+        """Whether tenants' queues have floors or weights."""
+        return self.tenants is not None and self.tenants.usage.shares is not None
+
+    @property
     def wanted(self) -> bool:
         """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
         return self.waiting.count > 0 or bool(self.slots.holders or self.gates)
@@ -62,7 +68,9 @@ class Launcher:
             waiting.rank_pools(self.reservations.jobs.values())
         waiting.sort()
         self._enforcement.begin(now_ms)
-        if self.queues.weights:
+        if self._shares:
+            self._by_share(now_ms)
+        elif self.queues.weights:
             self._by_queue(now_ms)
         else:
             while slots.open_total > 0 and self._in_order(self.waiting, now_ms):
@@ -89,24 +97,47 @@ class Launcher:
         """Give open slots to stages that wait, first one first. Returns whether the order has changed."""
         slots = self.slots
         for stage in stages:
-            if self._fill(stage, now_ms):
+            if stage.pending and self._fill(stage, now_ms):
                 return True
             if slots.open_total <= 0:
                 break
         return False
 
+    def _by_share(self, now_ms: int) -> None:
+        """Give each tenants' queue its part of the open slots, and then what is left to anybody."""
+        slots, enforcement = self.slots, self._enforcement
+        if slots.open_total > 0:
+            enforcement.divide(slots.open_total, self._by_standing())
+            while slots.open_total > 0 and self._in_order(self._by_standing(), now_ms):
+                pass  # planned again
+            if enforcement.end_parts():
+                while slots.open_total > 0 and self._in_order(self._by_standing(), now_ms):
+                    pass
+
+    def _by_standing(self) -> list[StageRun]:
+        """The stages that wait in the order of their tenants' queues, and in one queue in the usual order."""
+        return sorted(self.waiting, key=self._enforcement.rank if self.queues.weights else self._standing)
+
+    def _standing(self, stage: StageRun) -> Standing:
+        return self._enforcement.rank(stage).standing
+
     def _privileged(self, now_ms: int) -> bool:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""
         slots, waiting = self.slots, self.waiting
-        for stage in waiting.privileged(slots, now_ms):
+        stages = waiting.privileged(slots, now_ms, floors=self._shares)
+        if self._shares:
+            stages.sort(key=self._standing)
+        for stage in stages:
             entry, before = stage.entry, slots.open_total
             if not stage.pending:
                 continue
             if self._fill(stage, now_ms):
                 return True
             # Stages behind it take the slots of holds that its job no longer needs.
-            if slots.open_total > before and self._in_order(waiting.behind(entry), now_ms):
-                return True
+            if slots.open_total > before:
+                behind = self._by_standing() if self._shares else waiting.behind(entry)
+                if self._in_order(behind, now_ms):
+                    return True
         return False
 
     def _by_queue(self, now_ms: int) -> None:
@@ -198,7 +229,9 @@ class Launcher:
         if stage.spec.gang and not fits_whole(stage, slots, now_ms):
             return False
         while pending:
-            node = self._choose(stage, pending, now_ms)
+            # A queue below its floor takes slots beyond its job's share, too.
+            beyond = self._shares and self._only_spare(stage)
+            node = self._choose(stage, pending, now_ms, within_share=not beyond)
             if node == NONE:
                 self._wake_refused(stage, now_ms)
                 places.refused = places.local is not None
@@ -209,7 +242,7 @@ class Launcher:
             most -= 1
             if most == 0:
                 break
-            if self.tenants is not None and pending and self.tenants.refusal(stage) is not None:
+            if self.tenants is not None and pending and not self._enforcement.planned(stage).may:
                 break
             if self.replan is not None:
                 if not pending or not self.waiting.only_one:

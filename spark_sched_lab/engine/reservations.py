@@ -1,8 +1,9 @@
 """Slot reservation in the simulator: reports the engine's jobs to the ledger, applies its holds to the slots.
 
 The ledger makes all decisions, as the JVM's ledger does. While no job may hold a slot, it is not called at
-all. Jobs that hold no slots are reported to it as one stand-in per priority and pool, because it treats them
-alike. So its work grows with the number of jobs that reserve, not with all running jobs.
+all. Jobs that hold no slots are reported to it as one stand-in per priority and pool, and per tenants' queue
+where these have floors, because it treats them alike. So its work grows with the number of jobs that reserve,
+not with all running jobs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Reservations:
         seed: of the draws of calibrated deadlines.
         engaged: whether any job ever reserved: before that there is nothing to report.
         tenants: the tenants' queues, which count held slots and limit them; None: there are none.
+        stand_ins: the ledger's keys of those that stand in for jobs, with their tenants' queue.
     """
 
     slots: Slots
@@ -47,8 +49,8 @@ class Reservations:
     engaged: bool = False
     tenants: TenantQueues | None = None
     _ledger: Ledger | None = None
+    stand_ins: dict[str, str | None] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
-    _stand_ins: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.slots.ledger = self
@@ -204,7 +206,8 @@ class Reservations:
         ledger = self._ledger = Ledger(self, self.limits, self.seed)
         self.engaged = True
         if self.tenants is not None:
-            ledger.limit_holds(self.tenants.usage.may_hold)
+            shares = self.tenants.usage.shares
+            ledger.limit_holds(self.tenants.usage.may_hold, None if shares is None else self.tenants)
         for node, name in enumerate(self.slots.nodes.names):
             leaving = self.slots.left.get(node, 0) > 0
             if self.slots.present[node] or leaving:
@@ -252,8 +255,12 @@ class Reservations:
     def _stand_in(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
         priority, pool = job.priority, job.rule.pool
         key = f"\0others-{priority}" if pool is None else f"\0others-{priority}-{pool.name}"
-        if key not in self._stand_ins:
-            self._stand_ins.add(key)
+        queue = None
+        if self.tenants is not None and self.tenants.usage.shares is not None:
+            queue = self.tenants.usage.queue_of(job.key)
+            key = f"{key}\0{queue}"
+        if key not in self.stand_ins:
+            self.stand_ins[key] = queue
             ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False, pool=pool))
             ledger.stage_started(key, key, 0, 1, None, True, False, now_ms)
         return key

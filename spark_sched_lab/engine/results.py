@@ -32,7 +32,8 @@ class Result:
             job's ``number``, ``node`` an entry of ``nodes``.
         totals: sums over the run: the clock at its end, plans, holds and copies, energy.
         queues: by tenants' queue its ceiling at the end (``ceiling_slots``), the most slots that its jobs
-            had at a time (``peak_slots``), and the jobs that it refused; empty where there are none.
+            had at a time (``peak_slots``), the jobs that it refused, and attempts that were evicted for its
+            floor, or would have been (``floor_evictions``); empty where there are none.
     """
 
     jobs: dict[str, list[Any]]

@@ -205,15 +205,16 @@ class WaitingStages:
             found[-1][queue] = [entry[-1] for entry in entries]
         return found
 
-    def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
+    def privileged(self, slots: Slots, now_ms: int, *, floors: bool = False) -> list[StageRun]:
         """The stages that may take a slot if none is open: their job holds one, or the ledger does not refuse
-        it all that others hold."""
+        it all that others hold. ``floors`` is whether tenants' queues have any."""
         holders = slots.holders
         found = [stage for job in holders for stage in job.stages.values() if stage.queued]
-        # Without pools and profiles the ledger refuses a job what it refuses an earlier one of the same
+        # Without pools, profiles and floors the ledger refuses a job what it refuses an earlier one of its
         # priority.
         by_place = (
-            not self.by_spark_job
+            not floors
+            and not self.by_spark_job
             and not slots.nodes.of_profile
             and all(job.rule.pool is None for job in holders)
         )

@@ -146,6 +146,7 @@ def two_teams(spark: SparkSession) -> Result:
         "load": story,
         "second": [(job.order.queue_name, job.state, job.notes.why, job.reason) for job in waiting],
         "peaks": {name: (each.peak_slots, each.ceiling_slots) for name, each in queues.items()},
+        "slot_s": {name: each.slot_ms / 1000.0 for name, each in queues.items()},
         "left": {name: each.running_slots + each.running_jobs for name, each in queues.items()},
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],
@@ -173,3 +174,107 @@ def refused_job(spark: SparkSession) -> Result:
         first.join()
         run("second", begin)
     return {"said": said, "refused": [q.refused_jobs for q in spark_sched.status(spark).queues]}
+
+
+def floors(spark: SparkSession) -> Result:
+    """A team floods four slots with jobs of a high priority; then one comes whose queue is promised two.
+
+    Returns the times between which tasks really ran, by job; the first four wait until all jobs are there.
+    """
+    sc = spark.sparkContext
+    ran: dict[str, list[tuple[int, float, float]]] = {}
+
+    def running(queue: str) -> int:
+        return sum(q.running_slots for q in spark_sched.status(spark).queues if q.queue == queue)
+
+    with release() as begin:
+
+        def work(team: str, name: str, tasks: int, priority: int) -> None:
+            with spark_sched.job(spark, name, user=team, priority=priority):
+                body = sleeper_after(begin, lambda _: TASK_S)
+                ran[name] = sc.parallelize(range(tasks), tasks).map(body).collect()
+
+        def start(team: str, name: str, tasks: int, priority: int) -> InheritableThread:
+            thread = InheritableThread(target=work, args=(team, name, tasks, priority))
+            thread.start()
+            wait_until(
+                lambda: any(j.name == name for j in spark_sched.status(spark).jobs), f"{name} was to come"
+            )
+            return thread
+
+        threads = [start("bulk", "first", 12, 9)]
+        wait_until(lambda: running("bulk") == 4, "the flood was to have all slots")
+        threads += [start("bulk", "second", 12, 9), start("team", "late", 8, 0)]
+        begin.touch()
+        for thread in threads:
+            thread.join()
+    queues = {each.queue: each for each in spark_sched.status(spark).queues}
+    return {
+        "ran": ran,
+        "floors": {name: each.floor_slots for name, each in queues.items()},
+        "peaks": {name: each.peak_slots for name, each in queues.items()},
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def floor_evictions(spark: SparkSession) -> Result:
+    """A job has all slots and does not end before the second team's is over: that gets slots by evictions."""
+    sc = spark.sparkContext
+
+    def running(queue: str) -> int:
+        return sum(q.running_slots for q in spark_sched.status(spark).queues if q.queue == queue)
+
+    results: dict[str, list[int]] = {}
+    with release() as end:
+
+        def bulk() -> None:
+            with spark_sched.job(spark, "bulk", user="bulk", priority=9):
+                ran = sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.0)).collect()
+                results["bulk"] = [partition for partition, _, _ in ran]
+
+        thread = InheritableThread(target=bulk)
+        thread.start()
+        wait_until(lambda: running("bulk") == 4, "it was to have all slots")
+        with spark_sched.job(spark, "late", user="team"):
+            ran = sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
+            results["late"] = [partition for partition, _, _ in ran]
+        before_end, story = counters(sc), str(spark_sched.explain(spark, "bulk"))
+        end.touch()
+        thread.join()
+    return {
+        "results": results,
+        "evictions": before_end["evictions"],
+        "story": story,
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def observed_floor_evictions(spark: SparkSession) -> Result:
+    """The same, but evictions are only observed: the job of the second team waits."""
+    sc = spark.sparkContext
+    with release() as end:
+
+        def bulk() -> None:
+            with spark_sched.job(spark, "bulk", user="bulk", priority=9):
+                sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        def late() -> None:
+            with spark_sched.job(spark, "late", user="team"):
+                sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
+
+        threads = [InheritableThread(target=each) for each in (bulk, late)]
+        threads[0].start()
+        wait_until(
+            lambda: any(q.queue == "bulk" and q.running_slots == 4 for q in spark_sched.status(spark).queues),
+            "it was to have all slots",
+        )
+        threads[1].start()
+        wait_until(lambda: counters(sc).get("floor_evictions_observed", 0) > 0, "it was to be observed")
+        story = str(spark_sched.explain(spark, "bulk"))
+        end.touch()
+        for thread in threads:
+            thread.join()
+    found = counters(sc)
+    return {"observed": found["floor_evictions_observed"], "evictions": found["evictions"], "story": story}

@@ -1,12 +1,14 @@
-"""Tenants' queues in a live application: ceilings kept to the slot, admission, refusals."""
+"""Tenants' queues in a live application: ceilings and floors kept to the slot, admission, refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from spark_sched.config.queues import Amount, PlacementRule, QueueSpec, QueueTree
+from spark_sched.config.queues import Amount, PlacementRule, Preemption, QueueSpec, QueueTree
 from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
@@ -20,6 +22,13 @@ TEAMS = QueueTree(
     (PlacementRule("etl", user="etl"), PlacementRule("bi", user="bi")),
     "rest",
 )
+PROMISED = QueueTree(
+    (QueueSpec("bulk", weight=100.0), QueueSpec("team", floor=Amount(percent=50.0))),
+    (PlacementRule("team", user="team"),),
+    "bulk",
+)
+EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
+OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 
@@ -45,6 +54,10 @@ def test_two_teams_keep_to_their_ceilings_also_without_a_planner(scenario: Scena
     # 2. The driver's books, in which held slots count, say the same.
     assert found["peaks"] == {"etl": [1, 1], "bi": [2, 2], "rest": [0, None]}
     assert found["left"] == {"etl": 0, "bi": 0, "rest": 0}
+    # A slot is in use for longer than its task runs; clocks may differ.
+    ran_s = {team: sum(end - begin for _, begin, end in ran) for team, ran in found["ran"].items()}
+    assert all(found["slot_s"][team] > 0.5 * task_s for team, task_s in ran_s.items())
+    assert found["slot_s"]["rest"] == 0.0
     assert (found["violations"], found["failed_open"]) == (0, 0)
     # 3. People read why a job waits.
     assert "more: queue etl is at its ceiling of 1 slot" in found["load"]
@@ -52,6 +65,61 @@ def test_two_teams_keep_to_their_ceilings_also_without_a_planner(scenario: Scena
         ["bi", "waiting", "waits to be admitted: queue bi runs 1 job, its most; number 1 of those that wait"]
     ]
     assert "queue bi runs 1 job" not in found["second"][0][3], "the plan's reason is the plan's"
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={PROMISED.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_a_team_gets_the_slots_of_its_floor_from_a_flood_of_higher_priority(scenario: Scenario) -> None:
+    assert_floor_is_kept(scenario("floors"))
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={PROMISED.to_json()}",
+    "spark.sched.planner.policy=reservation",
+    "spark.testing.schedInvariants=true",
+)
+def test_plans_keep_no_team_from_its_floor(scenario: Scenario) -> None:
+    assert_floor_is_kept(scenario("floors"))
+
+
+def assert_floor_is_kept(found: dict[str, Any]) -> None:
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+    assert found["floors"] == {"bulk": None, "team": 2}
+    # By the tasks' own clocks: two of the four slots that come free are its own, and it keeps two while it
+    # has work.
+    team = sorted(begin for _, begin, _ in found["ran"]["late"])
+    assert most_at_once(found["ran"]["late"]) == 2 == found["peaks"]["team"]
+    # The first four tasks of the flood were there before it.
+    flood = [each for each in found["ran"]["first"] if each[0] >= 4] + found["ran"]["second"]
+    beside = [each for each in flood if each[1] < team[5]]
+    assert len(beside) >= 4, "the flood goes on beside it"
+    assert most_at_once(beside) == 2
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={EVICTS.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_a_team_that_stays_below_its_floor_gets_it_by_evictions(scenario: Scenario) -> None:
+    found = scenario("floor_evictions")
+    assert found["results"] == {"bulk": [0, 1, 2, 3], "late": [0, 1]}
+    assert found["evictions"] == 2, "as many as the floor, and no task of the other job a second time"
+    assert "lost 2 slots to queue team, which was below its floor" in found["story"]
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on("spark-sched:local[4]", f"spark.sched.queues={OBSERVES.to_json()}", "spark.sched.planner.enabled=false")
+def test_evictions_for_floors_are_only_counted_and_told_while_they_are_observed(scenario: Scenario) -> None:
+    found = scenario("observed_floor_evictions")
+    assert (found["observed"], found["evictions"]) == (2, 0)
+    assert "would be evicted for queue team, which has stayed below its floor" in found["story"]
 
 
 @on("spark-sched:local[4]", f"spark.sched.queues={FULL.to_json()}", "spark.sched.planner.enabled=false")

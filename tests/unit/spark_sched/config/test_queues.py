@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_sched.config import keys, validate
-from spark_sched.config.queues import Amount, parse_queues, read_queues
+from spark_sched.config.queue_file import parse_queues, read_queues
+from spark_sched.config.queues import Amount, Preemption
 from spark_sched.errors import BadInputError
 
 EXAMPLE = Path(__file__).parents[4] / "conf" / "queues.toml"
@@ -30,6 +32,15 @@ def test_the_example_crosses_as_one_line_and_means_the_same() -> None:
     assert tree["adhoc"].wait_timeout_ms == 1_800_000
     assert tree["etl.hourly"].ceiling == Amount(percent=25.0)
     assert tree["etl.hourly"].held_ceiling == Amount(2)
+    assert (tree["etl"].floor, tree["etl.nightly"].weight, tree.shares) == (Amount(percent=25.0), 3.0, True)
+
+
+def test_queues_without_floors_and_weights_have_no_order() -> None:
+    tree = parse_queues('{"default":"a","queues":[{"queue":"a","ceiling":5}]}')
+    assert tree is not None
+    assert not tree.shares
+    assert "floor" not in tree.to_json()
+    assert "weight" not in tree.to_json()
 
 
 @pytest.mark.parametrize(
@@ -49,6 +60,21 @@ def test_a_percentage_is_rounded_down_to_one_slot_at_least() -> None:
     assert [Amount(percent=30.0).of(total) for total in (0, 1, 10, 13)] == [1, 1, 3, 3]
     assert Amount(percent=29.0).of(100) == 29  # 28.999999999999996 in binary
     assert Amount(5).of(1) == 5
+
+
+def test_preemption_only_observes_unless_the_file_says_more() -> None:
+    text = '{"default":"a","queues":[{"queue":"a","floor":5}]}'
+    tree = parse_queues(text)
+    assert tree is not None
+    assert tree.preemption == Preemption("observe", 0.5, 30_000, 5_000)
+    on = replace(tree, preemption=Preemption("on", 1.0, 1000, 500))
+    assert parse_queues(on.to_json()) == on
+
+
+def test_floors_that_fit_together_in_the_file_fit_together_in_slots() -> None:
+    tenth = Amount(percent=10.0)
+    assert [tenth.at_most(total) for total in (0, 4, 9, 10, 25)] == [0, 0, 0, 1, 2]
+    assert Amount(3).at_most(1) == 3
 
 
 def test_the_least_priority_of_a_path_limits_a_job() -> None:
@@ -96,6 +122,50 @@ FAULTS = {
     "held ceiling above the ceiling": (
         'default = "a"\n[queues.a]\nceiling = "10 %"\nheld_ceiling = "20 %"',
         "queue 'a' has held_ceiling 20 % but its ceiling is 10 %",
+    ),
+    "floor above the ceiling": (
+        'default = "a"\n[queues.a]\nceiling = 4\nfloor = 5',
+        "queue 'a' has floor 5 but its ceiling is 4, so that it would never have its floor: lower the floor",
+    ),
+    "floor above an ancestor's ceiling": (
+        'default = "a.b.c"\n[queues.a]\nceiling = "20 %"\n[queues.a.b]\n[queues.a.b.c]\nfloor = "30 %"',
+        "queue 'a.b.c' has floor 30 % but its ancestor 'a' has ceiling 20 %",
+    ),
+    "floors of children above the floor": (
+        'default = "a.b"\n[queues.a]\nfloor = 4\n[queues.a.b]\nfloor = 2\n[queues.a.c.d]\nfloor = 3',
+        "the floors below queue 'a' add up to 5 but its floor is 4: lower some of them",
+    ),
+    "floors of children above the ceiling": (
+        'default = "a.b"\n[queues.a]\nceiling = 4\n[queues.a.b]\nfloor = 2\n[queues.a.c]\nfloor = 3',
+        "the floors below queue 'a' add up to 5 but its ceiling is 4: lower some of them",
+    ),
+    "floors above all slots": (
+        'default = "a"\n[queues.a]\nfloor = "60 %"\n[queues.b]\nfloor = "40.5 %"',
+        "the floors of the queues add up to 100.5 % but all slots are 100 %: lower some of them",
+    ),
+    "preemption for no floor": (
+        'default = "a"\npreemption = {mode = "on"}\n[queues.a]',
+        "preemption is given but no queue has a floor: add floors, or leave it out",
+    ),
+    "unknown mode of preemption": (
+        'default = "a"\npreemption = {mode = "yes"}\n[queues.a]\nfloor = 1',
+        "preemption.mode is 'yes' but must be one of off, observe, on",
+    ),
+    "threshold above the floor": (
+        'default = "a"\npreemption = {threshold = 1.5}\n[queues.a]\nfloor = 1',
+        "preemption.threshold is 1.5 but must be a number above 0, 1 at most",
+    ),
+    "time-out without a unit": (
+        'default = "a"\npreemption = {timeout = 30}\n[queues.a]\nfloor = 1',
+        "preemption.timeout is 30 but must be a time in quotes",
+    ),
+    "unknown key of preemption": (
+        'default = "a"\npreemption = {timout = "30s"}\n[queues.a]\nfloor = 1',
+        "preemption has the unknown key 'timout' (did you mean 'timeout'?)",
+    ),
+    "weight of nothing": (
+        'default = "a"\n[queues.a]\nweight = 0',
+        "queue 'a' has weight 0 but it must be a number from 0.001 to 1,000,000",
     ),
     "waiting jobs that never wait": (
         'default = "a"\n[queues.a]\nmax_waiting_jobs = 3',

@@ -24,6 +24,7 @@ def status(*jobs: dict[str, Any]) -> Status:
     """Jobs that arrived one second after the other; ``slots`` are those that are not 0."""
     document = json.loads(EXAMPLE.read_text())
     del document["jobs"][0]["why"], document["jobs"][0]["warnings"]  # as an older driver
+    del document["jobs"][0]["queue_name"]  # as without tenants' queues
     pattern = document["jobs"][0] | {"forecast": None, "deadline_ms": None, "begun_ms": None, "held": 0}
     now_ms = document["now_ms"]
     document["jobs"] = [
@@ -127,6 +128,16 @@ def test_the_command_shows_a_users_jobs_in_the_order_asked_for(run):
     assert [line.split()[0] for line in body] == [f"job-{n}" for n in range(2, 33, 5)]
     assert run(crowd(3), "--user", "nobody\x1b[31m")[-1] == "no jobs of user nobody\ufffd[31m"
     assert run(status())[-1] == "no jobs"
+
+
+def test_the_command_shows_the_jobs_of_a_queue_and_of_those_below_it(run):
+    queues = ("etl.hourly", "etl", "etl2", "etl.nightly", None)
+    found = status(*({"queue_name": queue} if queue else {} for queue in queues))
+    lines = run(found, "--queue", "etl", "--sort", "arrival")
+    body = [line.split()[:3] for line in lines[lines.index("") + 2 :]]
+    assert body == [["job-0", "ada", "etl.hourly"], ["job-1", "ada", "etl"], ["job-3", "ada", "etl.nightly"]]
+    assert run(found, "--queue", "bi", "--user", "ann")[-1] == "no jobs of user ann of queue bi"
+    assert run(crowd(3))[-4].split()[:3] == ["job", "user", "prio"], "without queues there is no column"
 
 
 def test_jobs_beyond_the_limit_are_counted(run):

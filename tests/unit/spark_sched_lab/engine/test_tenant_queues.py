@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.config.queues import read_queues
+from spark_sched.config.queue_file import read_queues
 from spark_sched_lab.engine.queue_rows import by_queue
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
 
@@ -106,6 +106,140 @@ def test_held_slots_count_as_the_queues_own(tmp_path: Path, policy: str, other_m
     result = run(tmp_path, CEILING, [chain, job("other", 12, user="bob")], policy)
     assert ends(result) == {"chain": 5000, "other": other_ms}
     assert [row["peak_slots"] for row in result.queues if row["queue"] == "team"] == [2]
+
+
+SHARES = """
+default = "rest"
+[queues.team]
+{team}
+[queues.rest]
+{rest}
+[[rules]]
+queue = "team"
+user = "ann"
+"""
+
+
+def peaks(result: Result) -> dict[str, int]:
+    return {row["queue"]: row["peak_slots"] for row in result.queues}
+
+
+def test_slots_go_by_weight_from_the_first_instant_whatever_priorities_say(tmp_path: Path) -> None:
+    queues = SHARES.format(team="weight = 3", rest="")
+    jobs = [job("bulk", 8, user="bob", priority=9), job("first", 6), job("second", 6, priority=5)]
+    result = run(tmp_path, queues, jobs, "priority")
+    # 3 of 4 slots for two seconds each, the higher priority first; then bulk has all.
+    assert peaks(result) == {"team": 3, "rest": 4}
+    assert ends(result) == {"second": 2000, "first": 4000, "bulk": 5000}
+
+
+def test_a_queue_below_its_floor_gets_the_next_slots(tmp_path: Path) -> None:
+    queues = SHARES.format(team='floor = "50 %"', rest="weight = 100")
+    bulk = JobSpec("bulk", 0, (StageSpec([1000, 1500, 2000, 2500] * 4),), name="bulk", user="bob", priority=9)
+    result = run(tmp_path, queues, [bulk, job("late", 4, at_ms=500)], "priority")
+    # Slots end at 1 s and at 1.5 s, and these two are the floor: tasks start at 1, 1.5, 2 and 2.5 s.
+    assert ends(result)["late"] == 3500
+    assert peaks(result)["team"] == 2
+
+
+def test_the_floor_of_a_queue_is_met_by_weight_below_it(tmp_path: Path) -> None:
+    queues = """
+    default = "rest"
+    [queues.team]
+    floor = 3
+    [queues.team.a]
+    weight = 2
+    [queues.team.b]
+    [queues.rest]
+    [[rules]]
+    queue = "team.a"
+    user = "ann"
+    [[rules]]
+    queue = "team.b"
+    user = "bea"
+    """
+    jobs = [job("bulk", 40, user="bob"), job("a", 4, at_ms=10), job("b", 2, user="bea", at_ms=10)]
+    result = run(tmp_path, queues, jobs)
+    assert peaks(result) == {"team": 3, "team.a": 2, "team.b": 1, "rest": 4}
+    assert {key: end for key, end in ends(result).items() if key != "bulk"} == {"a": 3000, "b": 3000}
+
+
+@pytest.mark.parametrize(
+    ("team", "rest", "other_ms"),
+    [
+        ("", "weight = 1", 8000),
+        ("", "floor = 1", 3000),
+        ("floor = 2", "floor = 1", 8000),  # Without the held slot, the team would be below its own.
+    ],
+)
+def test_a_held_slot_above_its_queues_floor_goes_to_a_queue_below_its_own(
+    tmp_path: Path, team: str, rest: str, other_ms: int
+) -> None:
+    """A job of high priority holds a slot from 1 s to 6 s, for a stage of 1 s."""
+    stages = (StageSpec([1000, 6000]), StageSpec([1000] * 2, parents=(0,)))
+    chain = JobSpec("chain", 0, stages, name="chain", user="ann", priority=5, marked=True, copies=False)
+    queues = SHARES.format(team=team, rest=rest)
+    result = run(tmp_path, queues, [chain, job("other", 1, user="bob", at_ms=2000)], "reservation", slots=2)
+    assert ends(result)["other"] == other_ms
+    assert ends(result)["chain"] == 7000
+
+
+LONG = JobSpec("long", 0, (StageSpec([60_000] * 4),), name="long", user="bob", priority=9)
+PREEMPTS = """
+default = "rest"
+[preemption]
+mode = "{mode}"
+timeout = "10s"
+interval = "2s"
+[queues.team]
+floor = {floor}
+[queues.rest]
+{rest}
+[[rules]]
+queue = "team"
+user = "ann"
+"""
+
+
+def evicted_for(result: Result) -> dict[str, int]:
+    return {row["queue"]: row["floor_evictions"] for row in result.queues}
+
+
+@pytest.mark.parametrize(
+    ("mode", "end_ms", "counted"), [("off", 61_000, 0), ("observe", 61_000, 2), ("on", 41_000, 2)]
+)
+def test_a_queue_that_stays_below_its_floor_evicts_others(
+    tmp_path: Path, mode: str, end_ms: int, counted: int
+) -> None:
+    """The team comes after 30 s and waits for 10 s; one second of waiting is worth four of work."""
+    queues = PREEMPTS.format(mode=mode, floor=2, rest="")
+    result = run(tmp_path, queues, [LONG, job("team", 2, at_ms=30_000)], "priority")
+    assert ends(result)["team"] == end_ms
+    assert evicted_for(result) == {"team": counted, "rest": 0}
+    assert sum(row["evictions"] for row in result.rows()) == (counted if mode == "on" else 0)
+
+
+def test_no_task_is_evicted_that_has_run_for_longer_than_the_wait_is_worth(tmp_path: Path) -> None:
+    queues = PREEMPTS.format(mode="on", floor=2, rest="")
+    result = run(tmp_path, queues, [LONG, job("team", 2, at_ms=35_000)], "priority")
+    # After 10 s, 45 s are too much; after 12 s, 47 s are worth 48 s.
+    assert ends(result)["team"] == 48_000
+
+
+def test_an_eviction_leaves_other_queues_their_floors(tmp_path: Path) -> None:
+    queues = PREEMPTS.format(mode="on", floor=3, rest="floor = 3")
+    result = run(tmp_path, queues, [LONG, job("team", 3, at_ms=30_000)], "priority")
+    assert evicted_for(result) == {"team": 1, "rest": 0}
+    # Its tasks run one after the other in the slot that is not the others'.
+    assert ends(result)["team"] == 43_000
+
+
+def test_a_queue_with_half_of_its_floor_evicts_nothing(tmp_path: Path) -> None:
+    queues = PREEMPTS.format(mode="on", floor=2, rest="")
+    mine = JobSpec("mine", 0, (StageSpec([60_000] * 2),), name="mine", user="ann")
+    half = JobSpec("half", 0, (StageSpec([60_000] * 3),), name="half", user="bob")
+    result = run(tmp_path, queues, [half, mine], "fifo", slots=4)
+    assert evicted_for(result) == {"team": 0, "rest": 0}
 
 
 DAY = """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_sched.config import ALL, JOB_PREFIX, keys
-from spark_sched.config.queues import read_queues
+from spark_sched.config.queue_file import read_queues
 from spark_sched.errors import BadInputError
 from spark_sched_lab.engine.settings import APPLIED
 from spark_sched_lab.runs.ab.run import RunKey

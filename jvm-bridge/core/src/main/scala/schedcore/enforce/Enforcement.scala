@@ -34,6 +34,8 @@ trait WaitingSet {
 
   /** Slots that its waiting tasks would take. */
   final def waitingSlots: Int = slotsPerTask * waitingTasks
+  /** Slots of whole tasks without which none of its tasks starts. */
+  final def atOnce: Int = if (waitsAsGang) slotsPerTask * numTasks else slotsPerTask
   /** Slots without which none of its tasks starts. */
   final def slotsAtOnce: Int = if (waitsAsGang) slotsPerTask * numTasks else 1
 }
@@ -54,10 +56,11 @@ object Verdict {
   case object WasEvicted extends Verdict(false, "evicted")
   case object NotAdmitted extends Verdict(false, "waits in the admission queue")
   case object AtCeiling extends Verdict(false, "its queue is at its ceiling")
+  case object OthersTurn extends Verdict(false, "it is another queue's turn")
 }
 
-/** Lower is first: priority, whether it is the turn of the job's queue, the job's place in that, then its arrival. */
-final case class OfferRank(priority: Int, turn: QueueTurn, place: Int, arrival: Int)
+/** Lower is first: standing of the tenants' queue, priority, turn of the plan's queue, the job's place in that, then its arrival. */
+final case class OfferRank(priority: Int, turn: QueueTurn, place: Int, arrival: Int, standing: QueueStanding = QueueStanding.Same)
 
 object OfferRank {
   /** Of task sets that are nobody's. */
@@ -68,7 +71,8 @@ object OfferRank {
  * Who gets a slot under the plan in force and the ledger, as a state machine without Spark.
  *
  * A round of offers is `begin`, then `decide` for each slot that is offered to a task set, then, where `spareWanted`, the
- * same between `beginSpare` and `endSpare`: what nobody took goes to those that may take nothing else. `rank` is the order
+ * same between `beginSpare` and `endSpare`: what nobody took goes to those that may take nothing else. Where tenants' queues have
+ * shares, the first slots are offered between `divide` and `endParts`: each queue takes its part, and then anybody what is left. `rank` is the order
  * in which task sets are offered slots. `spark_sched_lab.enforce.enforcement` is the twin in the simulator, and golden sequences
  * under `protocol/golden/enforcement` bind the two. Used under its owner's lock only.
  *
@@ -84,6 +88,10 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
   private var spareSlots = new SpareSlots
   // Task sets that found no spare slot in this round.
   private val foundNone = mutable.LinkedHashSet.empty[WaitingSet]
+  private val shares = queues.flatMap(_.shares)
+  // The most slots that tenants' queues may have in this part of the round; the others: any number.
+  private var parts = Map.empty[String, Int]
+  private var turnedAway = false
 
   // ---- a round -----------------------------------------------------------------------------------------------
 
@@ -93,9 +101,45 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
     sparing = false
     wanted = false
     owed = None
+    parts = Map.empty
+    turnedAway = false
     turns = plans.queueTurns(running)
     foundNone.clear()
   }
+
+  /**
+   * From now on each tenants' queue takes no more than its part of the open slots.
+   *
+   * @param open free slots that nobody holds, with the resource profile of their executor
+   * @param waiting in the order in which those of one queue are offered slots
+   */
+  def divide(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): Unit = shares.foreach { s =>
+    val slots = mutable.HashMap.empty[Int, Int].withDefaultValue(0)
+    open.foreach { case (profile, n) => slots(profile) += n }
+    val wanted = for (set <- waiting; queue <- queueOf(set) if set.waitingTasks > 0 && planned(set).may)
+      // What its job holds adds nothing to what its queue has.
+      yield Wanted(queue, set.executorProfile, set.atOnce, set.waitingSlots - ledger.heldBy(set.job))
+    parts = s.parts(wanted, slots.toMap)
+  }
+
+  /** What is left is anybody's. @return whether a task set was refused a slot since its queue had had its part */
+  def endParts(): Boolean = {
+    parts = Map.empty
+    turnedAway
+  }
+
+  private def queueOf(set: WaitingSet): Option[String] = queues.flatMap(_.queueOf(set.job))
+
+  private def hadItsPart(set: WaitingSet): Boolean = parts.nonEmpty && queues.exists { q =>
+    q.queueOf(set.job).exists(queue => parts.get(queue).exists(q.used(queue) + set.atOnce > _))
+  }
+
+  /** Whether a queue of its path has fewer slots than its floor. */
+  private def belowFloor(set: WaitingSet): Boolean = shares.exists(s => queueOf(set).exists(s.below))
+
+  /** Whether a task set of a queue below its floor waits while slots are held: it may take some of other queues. */
+  def lacksHeldSlots(waiting: Iterator[WaitingSet]): Boolean =
+    shares.isDefined && ledger.heldSlots > 0 && waiting.exists(set => set.waitingTasks > 0 && belowFloor(set))
 
   /** Whether some task set may take slots that this round leaves over. */
   def spareWanted: Boolean = wanted
@@ -137,8 +181,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
 
   /** Why the task set may take no slot, as far as its queue decides. */
   private def refusal(set: WaitingSet): Option[Verdict] = queues.flatMap { q =>
-    val needed = if (set.waitsAsGang) set.slotsPerTask * set.numTasks else set.slotsPerTask
-    Option.when(q.room(set.job, ledger.isSafe(_, set.job)) < needed)(if (q.admitted(set.job)) Verdict.AtCeiling else Verdict.NotAdmitted)
+    Option.when(q.room(set.job, ledger.isSafe(_, set.job)) < set.atOnce)(if (q.admitted(set.job)) Verdict.AtCeiling else Verdict.NotAdmitted)
   }
 
   /** Slots that a job's queue leaves it now. */
@@ -151,6 +194,8 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
     case Start.Now =>
       wanted = true
       if (set.idlePilots.nonEmpty) Verdict.Pilot else Verdict.BehindPilots
+    // A plan divides what its queue gets, and may not keep it below its floor.
+    case Start.Spare | Start.Planned | Start.Unplanned if belowFloor(set) => Verdict.Open
     case start @ (Start.Spare | Start.Unplanned) =>
       wanted = true
       if (sparing && spareSlots.suffice(set, start)) {
@@ -169,11 +214,16 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
     val verdict = planned(set)
     if (!verdict.may) verdict
     else if (!ledger.mayLaunch(set.job, executor, pending, set.slotsPerTask)) Verdict.Held
-    else if (verdict ne Verdict.Open) verdict
+    else if (hadItsPart(set) && ledger.heldOn(executor, set.job) == 0 && opens(executor)) {
+      turnedAway = true
+      Verdict.OthersTurn
+    } else if (verdict ne Verdict.Open) verdict
     else if (ledger.heldOn(executor, set.job) > 0) Verdict.OwnHold
-    else if (ledger.idleOn(executor) > 0 || ledger.heldOn(executor) == 0) Verdict.Open
+    else if (opens(executor)) Verdict.Open
     else Verdict.Overrides
   }
+
+  private def opens(executor: String): Boolean = ledger.idleOn(executor) > 0 || ledger.heldOn(executor) == 0
 
   /** Slots of an executor that a gang may have, of this number of free ones. */
   def openTo(gang: WaitingSet, executor: String, free: Int): Int =
@@ -205,7 +255,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
 
   def rank(set: WaitingSet): OfferRank =
     // Task sets that may only take spare slots come last, by arrival.
-    if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival, set.jobArrival)
+    if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival, set.jobArrival, standing(set))
     else {
       // Both rise, so that their sum is another one after either changed.
       val now = ledger.ruleChanges + plans.changes
@@ -215,8 +265,12 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
         set.keptAt = now
       }
       // Turns are of this round.
-      set.keptQueue.filter(_ < turns.size).fold(set.kept)(queue => set.kept.copy(turn = turns(queue)))
+      val ranked = set.keptQueue.filter(_ < turns.size).fold(set.kept)(queue => set.kept.copy(turn = turns(queue)))
+      if (shares.isEmpty) ranked else ranked.copy(standing = standing(set))
     }
+
+  private def standing(set: WaitingSet): QueueStanding =
+    (for (s <- shares; queue <- queueOf(set)) yield s.standing(queue)).getOrElse(QueueStanding.Same)
 
   /** Whether a task set found no spare slot in this round. */
   def lacksSpare: Boolean = foundNone.exists(_.waitingTasks > 0)

@@ -3,26 +3,8 @@ package enforce
 
 import scala.collection.mutable
 
-import schedcore.ledger.LedgerListener
-import schedcore.settings.{QueueSpec, QueueTree}
-
-/**
- * What the jobs of one queue, and of those below it, have now.
- *
- * `running` are slots of their attempts, `held` those that they hold idle, `peak` is the most that both together ever were. `jobs` are
- * admitted, `waiting` are in the admission queue, and `refused` counts how often a job was refused.
- */
-final class QueueUse(val spec: QueueSpec) {
-  var running = 0
-  var held = 0
-  var peak = 0
-  var jobs = 0
-  var waiting = 0
-  var refused = 0
-  /** Jobs that hold slots, in the order in which they began to. */
-  private[enforce] val holders = mutable.LinkedHashSet.empty[QueuedJob]
-  def used: Int = running + held
-}
+import schedcore.ledger.{HoldFloors, LedgerListener}
+import schedcore.settings.QueueTree
 
 /** A job in its queue. @param path its queue and the ancestors, from the top down */
 private[enforce] final class QueuedJob(
@@ -49,7 +31,7 @@ private[enforce] final class QueuedJob(
  * `spark_sched_lab.enforce.queue_usage` is the twin in the simulator, and `protocol/golden/queues/tree*` bind the two. Used under
  * its owner's lock only.
  */
-final class QueueUsage(val tree: QueueTree) {
+final class QueueUsage(val tree: QueueTree) extends HoldFloors {
   import QueueUsage.Unlimited
 
   private val ofPath = mutable.LinkedHashMap.empty[String, QueueUse]
@@ -61,11 +43,21 @@ final class QueueUsage(val tree: QueueTree) {
   private var places = Option.empty[Map[QueuedJob, Int]]
   private var slots = 0
 
+  /** The order in which queues are offered slots; None: none of them has a floor or a weight. */
+  val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(paths))
+
+  /** Evictions for queues below their floors; None: no queue has one, or it is off. */
+  val preemption: Option[FloorPreemption] = shares.filter(_ => tree.preempts)
+    .map(new FloorPreemption(tree.preemption, _, tree.queues.map(q => q.path -> paths(q.path))))
+
   /** All queues, parents before their children. */
   def uses: Iterable[QueueUse] = ofPath.values
 
   /** The application has this number of slots. Fewer than before take no slot from a job. */
-  def capacity(all: Int): Unit = slots = all
+  def capacity(all: Int): Unit = {
+    slots = all
+    shares.foreach(_.slots = all)
+  }
 
   /** The most slots that the queue may have now. */
   def ceiling(queue: String): Int = limit(ofPath(queue))
@@ -173,6 +165,8 @@ final class QueueUsage(val tree: QueueTree) {
 
   /** The path of a job's queue. */
   def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
+  /** Slots that the queue's jobs use and hold. */
+  def used(queue: String): Int = ofPath(queue).used
   /** The topmost of the queues that the job is in. */
   def topQueueOf(job: String): Option[String] = jobs.get(job).map(_.path.head.spec.path)
 
@@ -221,6 +215,9 @@ final class QueueUsage(val tree: QueueTree) {
     entry.running -= known
     entry.path.foreach(_.running -= known)
   }
+
+  /** An attempt of the job had its slots for this slot time. */
+  def ran(job: String, slotMs: Long): Unit = jobs.get(job).foreach(_.path.foreach(_.slotMs += slotMs))
 
   /** The job holds one more slot. */
   def held(job: String): Unit = jobs.get(job).foreach { entry =>
@@ -293,6 +290,10 @@ final class QueueUsage(val tree: QueueTree) {
   private def givers(use: QueueUse, entry: QueuedJob, isSafe: String => Boolean): Seq[QueuedJob] =
     use.holders.iterator.filter(each => (each eq entry) || !isSafe(each.key)).toList
       .sortBy(each => (each eq entry, each.priority, -each.arrival))
+
+  /** How many of the `slots` that `holder` holds `asker` may take; see [[QueueShares.ceded]]. Both are jobs' keys. */
+  override def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int =
+    (for (s <- shares; theirs <- queueOf(holder); mine <- queueOf(asker)) yield s.ceded(theirs, mine, slots, asks, taken)).getOrElse(asks)
 
   /** A sentence for each sum that does not fit the jobs; empty if there is none. */
   def violations(): Seq[String] = uses.iterator.flatMap { use =>

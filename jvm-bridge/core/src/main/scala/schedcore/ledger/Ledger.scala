@@ -32,6 +32,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   import Ledger._
 
   private var arrivals = 0
+  private var floors = Option.empty[HoldFloors]
   private val pauses = new LedgerPauses(idle)
   private val barriers = new Barriers(seed)
   private val holdings = new LedgerHoldings(listener, pauses)
@@ -107,6 +108,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     if (!jobs.contains(job)) {
       arrivals += 1
       jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers, holdings.changes)
+      jobs(job).order.floors = floors
       holdings.ruleSet(jobs(job))
       holdings.joinPool(jobs(job))
     }
@@ -246,10 +248,10 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     }
 
   /**
-   * A number that stays the same while no answer of [[mayLaunch]] turns to yes without a slot that becomes free. None: pools decide,
-   * and any launch may turn one.
+   * A number that stays the same while no answer of [[mayLaunch]] turns to yes without a slot that becomes free. None: pools or floors
+   * decide, and any launch may turn one.
    */
-  def yields: Option[Long] = if (holdings.hasPools) None else Some(holdings.yields)
+  def yields: Option[Long] = if (holdings.hasPools || floors.isDefined) None else Some(holdings.yields)
 
   /** Rises whenever a job starts, ends or gets another rule. */
   def ruleChanges: Long = holdings.ruleChanges
@@ -274,8 +276,14 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) holdings.unhold(e, j, "gave_way", nowMs))
   }
 
-  /** From now on `mayHold` says of a job whether its queue lets it hold one more slot. */
-  def limitHolds(mayHold: String => Boolean): Unit = holdings.queueLets = mayHold
+  /**
+   * From now on `mayHold` says of a job whether its queue lets it hold one more slot, and `by` who may take held slots for the sake of
+   * a queue's floor. Called before any job starts.
+   */
+  def limitHolds(mayHold: String => Boolean, by: Option[HoldFloors] = None): Unit = {
+    holdings.queueLets = mayHold
+    floors = by
+  }
 
   /** Whether the slots that `holder` holds are safe from `asker`. */
   def isSafe(holder: String, asker: String): Boolean = jobs.get(holder).exists { theirs =>
@@ -305,7 +313,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       at.foreach { e =>
         holdings.use(e, j, slots, nowMs)
         e.free -= slots
-        holdings.dropWhatDoesNotFit(e, nowMs, Some(j))
+        holdings.dropWhatDoesNotFit(e, nowMs, Some(j), slots)
       }
       if (j.stages.size > 1 && !p.waits) j.refreshDeadline(nowMs)
       if (j.held > 0) holdings.trim(j, nowMs)

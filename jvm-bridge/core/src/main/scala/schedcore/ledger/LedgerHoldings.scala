@@ -166,11 +166,11 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
 
   /**
    * A task of another job, `by` where it is known, took a held slot: of the holds that it may take the one with the lowest claim
-   * is dropped, the latest one among equal claims.
+   * is dropped, the latest one among equal claims. The queue of `by` counts the task's `slots` already.
    */
-  def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long, by: Option[LedgerJob] = None): Unit = while (e.held > math.max(e.free, 0)) {
+  def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long, by: Option[LedgerJob] = None, slots: Int = 0): Unit = while (e.held > math.max(e.free, 0)) {
     var loser: LedgerJob = null
-    val open = e.heldBy.keysIterator.filterNot(j => by.exists(LedgerOrder.protects(j, _)))
+    val open = e.heldBy.keysIterator.filterNot(j => by.exists(LedgerOrder.protects(j, _, -slots)))
     (if (open.hasNext) open else e.heldBy.keysIterator).foreach(j => if (loser == null || !LedgerOrder.outranks(j, loser, less = 1)) loser = j)
     unhold(e, loser, "overridden", nowMs)
     loser.demand.overridden += 1

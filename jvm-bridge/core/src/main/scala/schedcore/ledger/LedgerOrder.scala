@@ -8,8 +8,19 @@ private[schedcore] final case class JobPlace(rank: Int, arrival: Int) {
   def isBefore(other: JobPlace): Boolean = if (rank != other.rank) rank < other.rank else arrival < other.arrival
 }
 
+/** Floors of the tenants' queues, as far as held slots go. */
+trait HoldFloors {
+  /**
+   * How many of the `slots` that `holder` holds `asker`, to which `taken` are promised, may take where it may take `asks` by the order of
+   * jobs. Both are jobs' keys.
+   */
+  def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int
+}
+
 /** A job's place among jobs of equal priority, and how long its stages waited behind other jobs. */
 private[schedcore] final class JobOrder(arrival: Int) {
+  /** Of the tenants' queues; None: no queue has one. */
+  var floors: Option[HoldFloors] = None
   var place: JobPlace = JobPlace(0, arrival)
   private var sinceMs = -1L // its first stage is ready
   private var waitedMs = 0L
@@ -46,14 +57,21 @@ private object JobOrder {
  * Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
  *
  * By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
- * (`docs/adr/0038-order-among-equals.md`). `spark_sched_lab/enforce/ledger_order.py` has the same.
+ * (`docs/adr/0038-order-among-equals.md`). A queue below its floor takes held slots of one above its own whatever that order says
+ * (`docs/adr/0049-floors-and-weights.md`). `spark_sched_lab/enforce/ledger_order.py` has the same.
  */
 private[schedcore] object LedgerOrder {
 
   /** How many of the `slots` that `holder` holds `asker` cannot take, if `taken` are promised to `asker` (Algorithm 1, line 19). */
   def refuses(holder: LedgerJob, asker: LedgerJob, slots: Int, taken: Int): Int =
     if (asker eq holder) 0
-    else if (holder.rule.priority != asker.rule.priority) { if (holder.rule.priority > asker.rule.priority) slots else 0 }
+    else {
+      val refused = refusesByOrder(holder, asker, slots, taken)
+      holder.order.floors.fold(refused)(f => slots - f.ceded(holder.key, asker.key, slots, slots - refused, taken))
+    }
+
+  private def refusesByOrder(holder: LedgerJob, asker: LedgerJob, slots: Int, taken: Int): Int =
+    if (holder.rule.priority != asker.rule.priority) { if (holder.rule.priority > asker.rule.priority) slots else 0 }
     else FairShares.ceded(holder, asker, slots, taken) match {
       case Some(given) => slots - given
       case None => if (keepsFrom(holder, asker)) slots else 0
@@ -64,8 +82,16 @@ private[schedcore] object LedgerOrder {
     if (a.rule.priority != b.rule.priority) a.rule.priority > b.rule.priority
     else FairShares.isBefore(a, b, less).getOrElse(a.order.place.isBefore(b.order.place))
 
-  /** Whether its held slots are safe from `asker` however many both use: no pool is asked. */
-  def protects(holder: LedgerJob, asker: LedgerJob): Boolean =
+  /**
+   * Whether its held slots are safe from `asker` however many both use: no pool is asked. The floors of their queues decide by what these
+   * use, beside `taken` slots of the asker.
+   */
+  def protects(holder: LedgerJob, asker: LedgerJob, taken: Int = 0): Boolean = {
+    val safe = protectsByOrder(holder, asker)
+    holder.order.floors.fold(safe)(_.ceded(holder.key, asker.key, 1, if (safe) 0 else 1, taken) == 0)
+  }
+
+  private def protectsByOrder(holder: LedgerJob, asker: LedgerJob): Boolean =
     if (holder.rule.priority != asker.rule.priority) holder.rule.priority > asker.rule.priority
     else FairShares.isBefore(holder, asker).isEmpty && keepsFrom(holder, asker)
 

@@ -13,7 +13,9 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
  */
 final case class SlotAmount(slots: Option[Int], percent: Double = 0.0) {
   /** Slots where the application has `total`: a percentage is rounded down, to 1 at least. */
-  def of(total: Int): Int = slots.getOrElse(math.max(1, (percent * total / 100.0 + SlotAmount.Epsilon).toInt))
+  def of(total: Int): Int = slots.getOrElse(math.max(1, atMost(total)))
+  /** The same, but a percentage that is less than one slot is none: shares that fit together in the file fit together in slots. */
+  def atMost(total: Int): Int = slots.getOrElse((percent * total / 100.0 + SlotAmount.Epsilon).toInt)
 }
 
 private object SlotAmount {
@@ -24,7 +26,21 @@ private object SlotAmount {
 /** One queue of tenants; None: it has no such limit. `spark_sched.config.queues.QueueSpec` has the meanings. */
 final case class QueueSpec(
     path: String, ceiling: Option[SlotAmount] = None, heldCeiling: Option[SlotAmount] = None, maxRunningJobs: Option[Int] = None,
-    maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil)
+    maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil,
+    floor: Option[SlotAmount] = None, weight: Option[Double] = None)
+
+/**
+ * When running tasks of other queues are evicted for a queue that stays below its floor.
+ *
+ * @param mode off; observe, which only counts and tells what would be evicted; on
+ * @param threshold the part of its floor that a queue has to have
+ * @param timeoutMs how long it may have less
+ * @param intervalMs between two looks that evict tasks
+ */
+final case class PreemptionRule(
+    mode: String = "observe", threshold: Double = 0.5, timeoutMs: Long = 30000, intervalMs: Long = 5000) {
+  def evicts: Boolean = mode == "on"
+}
 
 /** A queue for the jobs that match every pattern that is given. */
 final case class PlacementRule(queue: String, user: Option[String], name: Option[String], jobClass: Option[String]) {
@@ -41,7 +57,8 @@ final case class PlacementRule(queue: String, user: Option[String], name: Option
  *
  * @param default the queue of jobs that no rule places
  */
-final case class QueueTree(queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String) {
+final case class QueueTree(
+    queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String, preemption: PreemptionRule = PreemptionRule()) {
   private val byPath = queues.map(q => q.path -> q).toMap
 
   /** The queue and its ancestors, from the top down. */
@@ -56,6 +73,12 @@ final case class QueueTree(queues: Seq[QueueSpec], rules: Seq[PlacementRule], de
   /** The queue of a job: of the first rule that matches it and whose queue takes its user's jobs. */
   def place(user: String, name: String, jobClass: String): String =
     rules.find(rule => rule.matches(user, name, jobClass) && takes(rule.queue, user)).fold(default)(_.queue)
+
+  /** Whether queues are offered slots in an order of their own: one of them has a floor or a weight. */
+  def shares: Boolean = queues.exists(q => q.floor.isDefined || q.weight.isDefined)
+
+  /** Whether anything is evicted, or would be, for a queue below its floor. */
+  def preempts: Boolean = preemption.mode != "off" && queues.exists(_.floor.isDefined)
 
   /** The highest priority of a job in the queue. */
   def maxPriority(queue: String): Int = pathOf(queue).flatMap(_.maxPriority).minOption.getOrElse(Int.MaxValue)
@@ -83,13 +106,19 @@ object QueueTree {
     }.toList
     val default = root.get("default").asText
     require((default +: rules.map(_.queue)).forall(known))
-    QueueTree(queues, rules, default)
+    QueueTree(queues, rules, default, Option(root.get("preemption")).fold(PreemptionRule()) { p =>
+      val mode = p.get("mode").asText
+      require(Set("off", "observe", "on")(mode))
+      PreemptionRule(
+        mode, p.get("threshold").asDouble, Words.millis(p.get("timeout").asText).get, Words.millis(p.get("interval").asText).get)
+    })
   }
 
   private def queue(q: JsonNode): QueueSpec = QueueSpec(
     q.get("queue").asText, amount(q, "ceiling"), amount(q, "held_ceiling"), whole(q, "max_running_jobs"), whole(q, "max_waiting_jobs"),
     text(q, "wait_timeout").map(t => Words.millis(t).get), whole(q, "max_priority"),
-    Option(q.get("users")).fold(Seq.empty[String])(_.elements.asScala.map(_.asText).toList))
+    Option(q.get("users")).fold(Seq.empty[String])(_.elements.asScala.map(_.asText).toList),
+    amount(q, "floor"), Option(q.get("weight")).map { value => require(value.isNumber && value.asDouble > 0); value.asDouble })
 
   private def amount(q: JsonNode, key: String): Option[SlotAmount] = Option(q.get(key)).map { value =>
     if (value.isInt) SlotAmount(Some(value.asInt))

@@ -151,8 +151,9 @@ final case class StatusDocument(
   private def writeQueues(out: ArrayNode): Unit = queues.foreach { q =>
     val one = out.addObject().put("queue", q.queue)
     putLong(one, "ceiling_slots", q.ceiling.map(_.toLong))
+    putLong(one, "floor_slots", q.floor.map(_.toLong))
     one.put("running_slots", q.running).put("held_slots", q.held).put("peak_slots", q.peak)
-      .put("running_jobs", q.jobs).put("waiting_jobs", q.waiting).put("refused_jobs", q.refused)
+      .put("running_jobs", q.jobs).put("waiting_jobs", q.waiting).put("refused_jobs", q.refused).put("slot_ms", q.slotMs)
   }
 
   private def writeSlots(slots: SlotKinds, out: ObjectNode): Unit =
@@ -181,9 +182,12 @@ final case class StatusDocument(
  * @param ceiling the most slots that it may have now; None: it has no ceiling
  * @param peak the most slots that it ever had
  * @param refused how often a job was refused
+ * @param floor slots that it is promised now; None: it has no floor
+ * @param slotMs slot time of its attempts that ended
  */
 final case class QueueFigures(
-    queue: String, ceiling: Option[Int], running: Int, held: Int, peak: Int, jobs: Int, waiting: Int, refused: Int)
+    queue: String, ceiling: Option[Int], running: Int, held: Int, peak: Int, jobs: Int, waiting: Int, refused: Int,
+    floor: Option[Int] = None, slotMs: Long = 0)
 
 object StatusDocument {
   val Schema = 1

@@ -3,6 +3,7 @@ package enforce
 
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.ledger.{CopyAge, Ledger, LedgerListener, Rule}
+import schedcore.settings.QueueTree
 import schedcore.plan.{JobPlan, Plan, PlanInForce, QueueTurn}
 
 /** What the generated sequences seldom reach, each by itself. */
@@ -105,6 +106,32 @@ final class EnforcementSuite extends AnyFunSuite {
     assert(round.planned(gang) === Verdict.NothingSpare)
     round.beginSpare(Iterator(0 -> 4), Seq(gang))
     assert(round.planned(gang) === Verdict.LeftOver)
+  }
+
+  test("a tenants' queue takes its part of the open slots, then anybody what is left, and a floor needs no start") {
+    val ledger = new Ledger(Silent)
+    ledger.executorAdded("e", 4)
+    val queues = new QueueUsage(QueueTree.parse(
+      """{"default":"rest","queues":[{"queue":"team","floor":2},{"queue":"rest"}],"rules":[]}""").get)
+    queues.capacity(4)
+    Seq("late" -> "team", "begun" -> "rest").zipWithIndex.foreach { case ((job, queue), i) => queues.entered(job, queue, 0, i, 0) }
+    val plans = new PlanInForce(400)
+    plans.put(Some(plan("late")))
+    val round = new Enforcement(ledger, plans, Some(queues))
+    val (late, begun) = (new Waiting("late", 9, 2), new Waiting("begun", 9, 1))
+    def take(set: WaitingSet): Verdict = {
+      val verdict = round.decide(set, "e")
+      if (verdict.may) queues.launched(set.job, 1)
+      verdict
+    }
+    round.begin(Iterator.empty, 0)
+    assert(Seq(begun, late).sortBy(round.rank(_).standing) === Seq(late, begun))
+    round.divide(Iterator(0 -> 4), Seq(late, begun))
+    // The plan has no start for its job, so that its queue gets what it is promised and no more.
+    assert(Seq.fill(3)(take(late)) === Seq(Verdict.Open, Verdict.Open, Verdict.NothingSpare))
+    assert(Seq.fill(3)(take(begun)) === Seq(Verdict.Open, Verdict.Open, Verdict.OthersTurn))
+    assert(round.endParts())
+    assert(take(begun) === Verdict.Open, "nobody else took what is left")
   }
 
   test("what is left over goes by arrival, after those that may take any slot") {

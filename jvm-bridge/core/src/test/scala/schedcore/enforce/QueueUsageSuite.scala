@@ -36,6 +36,7 @@ final class QueueUsageSuite extends AnyFunSuite {
     def text(key: String) = step.required(key).asText
     def int(key: String) = step.required(key).asInt
     def job = text("job")
+    def texts(key: String) = step.required(key).elements().asScala.map(_.asText).toList
     text("op") match {
       case "capacity" =>
         usage.capacity(int("slots"))
@@ -60,6 +61,26 @@ final class QueueUsageSuite extends AnyFunSuite {
           usage.claim(job, int("slots"), mutable.HashMap.empty, safe).toString,
           usage.admitted(job).toString,
           usage.position(job).toString))
+      case "order" =>
+        val shares = usage.shares.get
+        list(Seq(texts("queues").sortBy(shares.standing), texts("queues").filter(shares.below)).map(queues => list(queues.map(quoted))))
+      case "parts" =>
+        val wanted = step.required("wanted").elements().asScala
+          .map(w => Wanted(w.get(0).asText, w.get(1).asInt, w.get(2).asInt, w.get(3).asInt)).toList
+        val open = step.required("open").properties().asScala.map(each => each.getKey.toInt -> each.getValue.asInt).toMap
+        val parts = usage.shares.get.parts(wanted, open)
+        list(texts("queues").map(parts.getOrElse(_, -1).toString))
+      case "ceded" => usage.shares.get.ceded(text("holder"), text("asker"), int("slots"), int("asks"), int("taken")).toString
+      case "preempt" =>
+        val preemption = usage.preemption.get
+        val due = preemption.nextMs.fold("null")(_.toString)
+        val wanted = step.required("wanted").elements().asScala.map(w => (w.get(0).asText, w.get(1).asInt) -> w.get(2).asInt).toList
+        val running = step.required("running").elements().asScala.map { r =>
+          FloorVictim(
+            r.get(0).asLong, r.get(1).asText, r.get(2).asInt, r.get(3).asInt, r.get(4).asLong, r.get(5).asBoolean, r.get(6).asInt)
+        }.toList
+        val found = preemption.look(wanted, running, step.required("now_ms").asLong)
+        list(Seq(due, list(found.map(each => list(Seq(each.task.toString, quoted(each.queue)))))))
       case "place" => quoted(usage.tree.place(text("user"), text("name"), text("class")))
       case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }

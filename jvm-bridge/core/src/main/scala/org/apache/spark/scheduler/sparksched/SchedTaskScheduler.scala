@@ -232,7 +232,7 @@ private[spark] final class SchedTaskScheduler(
       val now = nowMs
       val freed = heldSlotEvents.freed
       val makesRoom = ours(manager).exists(m => round.makesRoom(m.job)) // The task's end may end its job, which is in no queue then.
-      val ranMs = registry.executors.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
+      val ranMs = registry.executors.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined, evicted.flatMap(_.queue))
       ours(manager).foreach { m =>
         if (state == TaskState.FINISHED) m.endedWell(tid)
         m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))
@@ -361,6 +361,8 @@ private[spark] final class SchedTaskScheduler(
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.ends.endIdle(now)
     registry.refuseOverdue(now)
+    if (enforcing && round.lacksHeldSlots) reviveOffers()
+    if (steering.mode != Modes.Off) records.queues.foreach(evictions.forFloors(_, round.wantedByQueue, now))
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
     if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
   }

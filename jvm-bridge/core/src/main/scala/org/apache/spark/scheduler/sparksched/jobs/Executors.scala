@@ -75,12 +75,14 @@ private[sparksched] final class Executors(
   /**
    * @param evictedFor the job whose task takes its slots
    * @param evicted it was killed for others
+   * @param forFloor the tenants' queue that it was killed for
    * @return how long it ran; 0 where it is unknown
    */
   def taskEnded(
-      task: Long, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Long =
+      task: Long, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false,
+      forFloor: Option[String] = None): Long =
     running.get(task).fold(0L) { t =>
-      attemptEnded(t, outcome, nowMs, evictedFor, evicted)
+      attemptEnded(t, outcome, nowMs, evictedFor, evicted, forFloor)
       ledger.taskEnded(task, outcome == "success", nowMs)
       nowMs - t.timeMs
     }
@@ -92,19 +94,22 @@ private[sparksched] final class Executors(
   }
 
   private def attemptEnded(
-      t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit = {
+      t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false,
+      forFloor: Option[String] = None): Unit = {
+    val ranMs = math.max(0L, nowMs - t.timeMs)
     running -= t.task
-    queued.foreach(_.stopped(t.job, t.slots))
-    attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
+    queued.foreach(_.stopped(t.job, t.slots, ranMs))
+    attemptOver(t.job, ranMs, nowMs)
     job(t.job).foreach(_.attempts.ended(t, outcome == "success", evicted, nowMs))
-    if (evicted) tellEviction(t, evictedFor, nowMs)
+    if (evicted) tellEviction(t, evictedFor, forFloor, nowMs)
     events.offer(Event.TaskEnded(
       nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy, evictedFor))
   }
 
-  private def tellEviction(t: Event.TaskLaunched, by: Option[String], nowMs: Long): Unit = {
+  private def tellEviction(t: Event.TaskLaunched, by: Option[String], forFloor: Option[String], nowMs: Long): Unit = {
     def name(key: String): String = job(key).fold(key)(_.mark.name)
-    stories.moved(t.job, nowMs, "lost", t.slots, by.fold("to an eviction by the plan")(key => s"to ${name(key)}"))
+    val taker = by.map(name).orElse(forFloor.map(queue => s"queue $queue, which was below its floor"))
+    stories.moved(t.job, nowMs, "lost", t.slots, taker.fold("to an eviction by the plan")("to " + _))
     by.foreach(stories.moved(_, nowMs, "took", t.slots, s"from ${name(t.job)}"))
   }
 

@@ -133,7 +133,10 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
     queues.launched(job, slots, own)
   }
 
-  def stopped(job: String, slots: Int): Unit = queues.stopped(job, slots)
+  def stopped(job: String, slots: Int, ranMs: Long): Unit = {
+    queues.stopped(job, slots)
+    queues.ran(job, slots * ranMs)
+  }
 
   // ---- what people are shown -----------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ package offers
 import scala.collection.mutable
 
 import org.apache.spark.scheduler.sparksched.jobs.Registry
-import schedcore.enforce.{Enforcement, RunningAttempt}
+import schedcore.enforce.{Enforcement, FloorVictim, QueueUsage, RunningAttempt}
+import schedcore.events.Event
 import schedcore.ledger.ShadowCounters
 
 /**
@@ -26,37 +27,61 @@ private[sparksched] final class Evictions(
     kill: (Long, String) => Unit) {
   import Evictions._
 
-  private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that gets the slots, if it is known
+  private val underWay = mutable.HashMap.empty[Long, Eviction]
   private val spared = mutable.HashSet.empty[Long] // attempts that would have been killed in shadow mode
   private var wouldHave = 0L
+  private var observed = 0L // attempts that would have been evicted for floors
   private var total = 0L
   private var lostMs = 0L // slot-milliseconds
 
   def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs) ++
+    (if (observed > 0) Map("floor_evictions_observed" -> observed) else Map.empty) ++
     (if (wouldHave > 0) Map((ShadowCounters.Prefix + "evictions") -> wouldHave) else Map.empty)
 
   /** Takes all slots of a job. */
   def evict(job: String): Unit = {
     val running = registry.executors.attemptsOf(job).filterNot(underWay.contains)
       .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
-    Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: other jobs gain more than it loses"))
+    Enforcement.victims(running).foreach(evict(_, Eviction(), "evicted by the plan: other jobs gain more than it loses"))
   }
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
   def preempt(job: String, named: Seq[Long]): Unit = {
-    val coming = underWay.iterator.collect { case (tid, Some(`job`)) => tid }.flatMap(managerOf(_)).toList
+    val coming = underWay.iterator.collect { case (tid, Eviction(Some(`job`), _)) => tid }.flatMap(managerOf(_)).toList
       .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
     val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
     val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
       .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
     Enforcement.preempted(named, registry.priority(job), waiting, running)
-      .foreach(evict(_, Some(job), "evicted for a job of higher priority"))
+      .foreach(evict(_, Eviction(Some(job)), "evicted for a job of higher priority"))
   }
 
-  private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = if (!enforcing()) {
+  /**
+   * Takes slots for tenants' queues that stay below their floors, or counts what it would take.
+   *
+   * @param wanted slots that waiting tasks may take, by queue and resource profile
+   */
+  def forFloors(queues: QueueUsage, wanted: Seq[((String, Int), Int)], nowMs: Long): Unit = queues.preemption.foreach { floors =>
+    floors.look(wanted, registry.executors.attempts.flatMap(victim(queues, _)).toList, nowMs).foreach { eviction =>
+      val why = s"evicted for queue ${eviction.queue}, which has stayed below its floor"
+      if (floors.evicts) evict(eviction.task, Eviction(queue = Some(eviction.queue)), why)
+      else {
+        observed += 1
+        registry.executors.attempts.find(_.task == eviction.task).foreach(t => registry.stories.add(t.job, nowMs, s"a task of it would be $why"))
+      }
+    }
+  }
+
+  private def victim(queues: QueueUsage, t: Event.TaskLaunched): Option[FloorVictim] = queues.queueOf(t.job).map { queue =>
+    val manager = managerOf(t.task)
+    val restartable = manager.exists(_.place.restartable) && !underWay.contains(t.task)
+    FloorVictim(t.task, queue, manager.fold(0)(_.executorProfile), t.slots, t.timeMs, restartable, t.evictions)
+  }
+
+  private def evict(tid: Long, eviction: Eviction, why: String): Unit = if (!enforcing()) {
     if (spared.add(tid)) wouldHave += 1
   } else {
-    underWay(tid) = beneficiary
+    underWay(tid) = eviction
     managerOf(tid).foreach(_.evicting(tid))
     kill(tid, why)
   }
@@ -64,7 +89,7 @@ private[sparksched] final class Evictions(
   /** An attempt ended. @return its eviction, if it was `killed` and had not ended by itself before */
   def ended(tid: Long, killed: Boolean): Option[Eviction] = {
     spared -= tid
-    underWay.remove(tid).filter(_ => killed).map(Eviction(_))
+    underWay.remove(tid).filter(_ => killed)
   }
 
   /** Counts an eviction, and the slot time that it lost. */
@@ -82,6 +107,9 @@ private[sparksched] final class Evictions(
 
 private[sparksched] object Evictions {
 
-  /** @param beneficiary the job that gets the slots; None: whoever the plan puts first */
-  final case class Eviction(beneficiary: Option[String])
+  /**
+   * @param beneficiary the job that gets the slots; None: whoever comes first
+   * @param queue the tenants' queue that stayed below its floor; None: the plan evicts
+   */
+  final case class Eviction(beneficiary: Option[String] = None, queue: Option[String] = None)
 }

@@ -99,10 +99,25 @@ private[sparksched] final class OfferRound(
       (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)) ||
         (offers.sizeIs > 1 && plans.differ(offers.map(_.executorId)) && ours.exists(enforcement.choosesFast))
     }
-    val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
+    val given: Place = if (apart) inTurn(_, _, place) else place
+    val first = if (records.queues.exists(_.shares.isDefined)) byShare(offers, isAllFreeResources, given) else given(offers, isAllFreeResources)
     if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else onlySpare(place))
     else first
   }
+
+  /** Each tenants' queue takes its part of the open slots, and then anybody what is left. */
+  private def byShare(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, place: Place): Placed = {
+    scheduler.failOpen("offers", ())(enforcement.divide(openOf(offers).map { case (o, slots) => o.resourceProfileId -> slots }, ours(queue().iterator)))
+    val parts = place(offers, isAllFreeResources)
+    val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
+      if (enforcement.endParts()) leftOf(offers, parts) else IndexedSeq.empty
+    }
+    if (left.exists(_.cores > 0)) parts ++ place(left, false) else parts
+  }
+
+  /** The offers that Spark uses, with their free slots that nobody holds. */
+  private def openOf(offers: IndexedSeq[WorkerOffer]): Iterator[(WorkerOffer, Int)] =
+    offers.iterator.filter(o => ledger.isOpen(o.executorId)).map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
 
   /** Few executors are filled, unless a deadline, a barrier stage or a recent backlog needs all of them. */
   private def packed(spread: Place): Place = (offers, isAllFreeResources) => {
@@ -220,7 +235,7 @@ private[sparksched] final class OfferRound(
     }
     if (verdict eq Verdict.AtCeiling) atCeilings ++= topQueue(manager.job)
     if (idleSlots.isDefined) {
-      val byQueue = (verdict eq Verdict.AtCeiling) || (verdict eq Verdict.NotAdmitted)
+      val byQueue = (verdict eq Verdict.AtCeiling) || (verdict eq Verdict.NotAdmitted) || (verdict eq Verdict.OthersTurn)
       if (verdict.may || byQueue || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan allows it spare slots.
       else refusedByPlan += manager -> executor
     }
@@ -256,6 +271,9 @@ private[sparksched] final class OfferRound(
     }
   }
 
+  /** Whether a task set of a queue below its floor waits while slots are held, on executors that were not offered to it lately. */
+  def lacksHeldSlots: Boolean = enforcement.lacksHeldSlots(ours.iterator)
+
   /** Breaks a cycle of jobs that wait for each other's held slots: the youngest one releases its own. Returns whether one did. */
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
     val waiting = gangs.iterator.filter(_.waitsAsGang).map { gang =>
@@ -280,8 +298,7 @@ private[sparksched] final class OfferRound(
       // Without any slot nothing can start.
       if (left.forall(_.cores <= 0)) IndexedSeq.empty[WorkerOffer]
       else {
-        val open = left.filter(o => ledger.isOpen(o.executorId))
-          .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
+        val open = openOf(left).toList
         enforcement.beginSpare(
           open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
           mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toList))
@@ -346,6 +363,13 @@ private[sparksched] final class OfferRound(
     val room = enforcement.room(job)
     ours.iterator.filter(m => m.job == job && !m.isZombie).toList.groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
       .map { case (profile, slots) => profile -> math.min(slots, room) }
+  }
+
+  /** Slots that waiting tasks may take as far as ceilings go, by tenants' queue and resource profile, but for barrier stages. */
+  def wantedByQueue: Seq[((String, Int), Int)] = records.queues.toList.flatMap { q =>
+    ours.iterator.filter(m => m.waitingTasks > 0 && !m.waitsAsGang).toList
+      .flatMap(m => q.queueOf(m.job).map(queue => (queue, m.executorProfile) -> math.min(m.waitingSlots, enforcement.room(m.job))))
+      .groupMapReduce(_._1)(_._2)(_ + _).toList
   }
 
   def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)

@@ -3,7 +3,7 @@ package offers
 
 import org.apache.spark.scheduler.{Pool, Schedulable, SchedulingMode, TaskSetManager}
 import org.apache.spark.scheduler.SchedulingMode.SchedulingMode
-import schedcore.enforce.OfferRank
+import schedcore.enforce.{OfferRank, QueueStanding}
 import schedcore.plan.QueueTurn
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
@@ -12,7 +12,7 @@ import scala.jdk.CollectionConverters._
 /**
  * Spark's own FIFO or FAIR order, stably sorted by rank: equal task sets keep the order that Spark gave them.
  *
- * Among jobs of equal priority Spark's order of the pools stands, whatever the planner's policy: their weights and
+ * Where tenants' queues have floors or weights, these come first. Among jobs of equal priority Spark's order of the pools stands, whatever the planner's policy: their weights and
  * minimum shares are the administrator's. A plan orders the jobs of one pool. Where it does not, the first job in a FIFO pool is the
  * one that arrived first, not the one with the oldest Spark job: with Spark's order, jobs of several actions would take turns, and
  * all would end late (`docs/adr/0038-order-among-equals.md`).
@@ -61,11 +61,13 @@ private[sparksched] final class RankedPool(
 private object RankedPool {
   final class Place(val set: TaskSetManager, val rank: OfferRank, val pool: Int, val arrival: Int)
 
-  /** By priority, pool, turn of the queue, place in it, and arrival. */
+  /** By standing of the tenants' queue, priority, pool, turn of the queue, place in it, and arrival. */
   object Order extends java.util.Comparator[Place] {
     override def compare(a: Place, b: Place): Int = {
       val (x, y) = (a.rank, b.rank)
-      if (x.priority != y.priority) Integer.compare(x.priority, y.priority)
+      val standing = QueueStanding.Order.compare(x.standing, y.standing)
+      if (standing != 0) standing
+      else if (x.priority != y.priority) Integer.compare(x.priority, y.priority)
       else if (a.pool != b.pool) Integer.compare(a.pool, b.pool)
       else {
         val turn = if (x.turn eq y.turn) 0 else compareTurns(x.turn, y.turn)

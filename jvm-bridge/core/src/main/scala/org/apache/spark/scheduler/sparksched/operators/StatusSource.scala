@@ -127,7 +127,9 @@ private[sparksched] final class StatusSource(
   private def queues: Seq[QueueFigures] = scheduler.records.queues.toList.flatMap { q =>
     q.uses.map { use =>
       val path = use.spec.path
-      QueueFigures(path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused)
+      QueueFigures(
+        path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused,
+        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs)
     }
   }
 
@@ -137,17 +139,19 @@ private[sparksched] final class StatusSource(
     val found = registry.jobFacts(nowMs)(stageFacts)
     val (forecasts, queued) = (plans.forecasts, plans.queued)
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
-    val holders = mutable.HashMap.empty[(Int, Option[String], Int), Seq[String]]
+    val holders = mutable.HashMap.empty[(Int, Option[String], Option[String], Int), Seq[String]]
     lazy val holding = found.filter(_.heldSlots > 0)
     def heldUpBy(job: JobFacts): Seq[String] = {
       def ask = ledger.heldUpBy(job.mark.key, 1).toList.map(key => names.getOrElse(key, key)).sorted
+      // Where queues have floors, these count, too.
+      val queue = scheduler.records.queues.filter(_.shares.isDefined).flatMap(_.queueOf(job.mark.key))
       // Holds refuse all jobs of one priority and one pool alike that come after the same holders, but for those that hold some
       // themselves.
       val pool = ledger.ruleOf(job.mark.key).flatMap(_.pool).map(_.name)
       if (job.heldSlots > 0) ask
       else {
         val before = holding.count(h => h.priority == job.priority && ledger.isBefore(h.mark.key, job.mark.key))
-        holders.getOrElseUpdate((job.priority, pool, before), ask)
+        holders.getOrElseUpdate((job.priority, pool, queue, before), ask)
       }
     }
     val starts = found.map { job =>
