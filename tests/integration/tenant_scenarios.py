@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 import spark_sched
 from tests.integration.scenarios import Result, all_told, release, sleeper_after, wait_until, warm_up
 from tests.integration.status_scenarios import command, page
+from tests.spark_lines import has_connect
 
 _QUERY = "SELECT count(*) FROM range(0, 8, 1, 2)"
 Run = Callable[..., str | None]
@@ -79,30 +80,38 @@ _WRONG = {
 
 
 def crowd(spark: SparkSession) -> Result:
-    """Forty jobs of five users on Spark Connect wait for one that has all slots, until it lets go of them."""
+    """Forty jobs of five users wait for one that has all slots, until it lets go of them.
+
+    The users are those of a Spark Connect server; where Spark comes without it, blocks name them.
+    """
     sc = spark.sparkContext
     warm_up(sc, 4)
     # Other scenarios of this application had jobs, too.
     found: Result = {"users_before": _jobs_ended(spark)}
-    with _connect(spark) as connect, release() as end:
-        connect("ana").sql(_QUERY).collect()
-        found["unmarked"] = page(f"{sc.uiWebUrl}/scheduling/?user=ana&state=ended")
+    with contextlib.ExitStack() as server, release() as end:
         jobs = [(USERS[n % 5], f"report-{n}") for n in range(40)]
-        clients = [connect(user) for user, _ in jobs]
+        sessions: list[tuple[Any, str | None]]
+        if has_connect():
+            connect = server.enter_context(_connect(spark))
+            connect("ana").sql(_QUERY).collect()
+            found["unmarked"] = page(f"{sc.uiWebUrl}/scheduling/?user=ana&state=ended")
+            sessions = [(connect(user), None) for user, _ in jobs]
+        else:
+            sessions = [(spark.newSession(), user) for user, _ in jobs]
 
         def holder() -> None:
             with spark_sched.job(spark, "holder", priority=9, user="owner"):
                 sc.parallelize(range(4), 4).map(sleeper_after(end, lambda _: 0.1)).count()
 
-        def run(client: Any, name: str) -> None:
-            with spark_sched.job(client, name):
-                client.sql(_QUERY).collect()
+        def run(session: Any, user: str | None, name: str) -> None:
+            with spark_sched.job(session, name, user=user):
+                session.sql(_QUERY).collect()
 
         threads = [InheritableThread(target=holder)]
         threads[0].start()
         wait_until(lambda: _running(spark) == {"holder": 4}, "the holder was to have all slots")
-        for client, (_, name) in zip(clients, jobs, strict=True):
-            threads.append(InheritableThread(target=run, args=(client, name)))
+        for (session, user), (_, name) in zip(sessions, jobs, strict=True):
+            threads.append(InheritableThread(target=run, args=(session, user, name)))
             threads[-1].start()
         wait_until(lambda: _waiting(spark) == 40, "forty jobs were to wait")
         found["whys"] = sorted(
@@ -150,11 +159,14 @@ def _answered(*arguments: str) -> tuple[int, str]:
 
 
 def wrong_settings(spark: SparkSession) -> Result:
-    """What each kind of session hears of settings that would not count."""
-    with _connect(spark) as connect, _thrift(spark) as thrift:
-        ana = connect("ana")
-        errors = _errors(spark, ana, thrift("ben"))
-        return {"errors": errors, "passed": [_passed(session) for session in (spark, ana)]}
+    """What each kind of session that this Spark has hears of settings that would not count."""
+    with contextlib.ExitStack() as servers:
+        sessions: dict[str, Any] = {"classic": spark}
+        if has_connect():
+            sessions["connect"] = servers.enter_context(_connect(spark))("ana")
+        thrift = servers.enter_context(_thrift(spark))
+        errors = _errors(sessions, thrift("ben"))
+        return {"errors": errors, "passed": {door: _passed(each) for door, each in sessions.items()}}
 
 
 def _passed(session: Any) -> int:
@@ -170,18 +182,17 @@ def _passed(session: Any) -> int:
         session.conf.unset(key)
 
 
-def _errors(spark: SparkSession, connect: Any, thrift: Run) -> Result:
+def _errors(sessions: dict[str, Any], thrift: Run) -> Result:
     found: Result = {}
     for what, (key, value) in _WRONG.items():
         statement = f"SET {key}={value}"
-        found[what] = {
-            "connect": _refusal(lambda statement=statement: connect.sql(statement).collect()),  # type: ignore[misc]
-            "thrift": thrift(statement),
-            "classic": _refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
-        }
-        if what == "unread":
-            for name, session in (("connect", connect), ("classic", spark)):
-                found[what][f"{name} conf"] = _refusal(
+        found[what] = {"thrift": thrift(statement)}
+        for door, session in sessions.items():
+            found[what][door] = _refusal(
+                lambda session=session, statement=statement: session.sql(statement).collect()  # type: ignore[misc]
+            )
+            if what == "unread":
+                found[what][f"{door} conf"] = _refusal(
                     lambda session=session, key=key, value=value: session.conf.set(key, value)  # type: ignore[misc]
                 )
     return found
