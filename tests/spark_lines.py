@@ -31,6 +31,11 @@ def newest(line: str) -> str:
     return listed[line]
 
 
+def has_connect() -> bool:
+    """Whether the Spark that tests run on has Spark Connect: pyspark 3.5 comes without it."""
+    return any(find_spark().jars.glob("spark-connect_*.jar"))
+
+
 def unpacked(version: str) -> Path:
     """The folder with this pyspark; it is kept in the cache directory.
 

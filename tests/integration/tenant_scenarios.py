@@ -19,6 +19,7 @@ import spark_sched
 from tests.integration.scenarios import Result, all_told, release, sleeper_after, wait_until, warm_up
 from tests.integration.servers import ThriftSession, connect_server, refusal, thrift_server
 from tests.integration.status_scenarios import command, page
+from tests.spark_lines import has_connect
 
 _QUERY = "SELECT count(*) FROM range(0, 8, 1, 2)"
 #: A server: given a user, it opens a session of that user, which runs the query as a job of a name, or
@@ -192,11 +193,14 @@ def _answered(*arguments: str) -> tuple[int, str]:
 
 
 def wrong_settings(spark: SparkSession) -> Result:
-    """What each kind of session hears of settings that would not count."""
-    with connect_server(spark) as connect, thrift_server(spark) as thrift:
-        ana = connect("ana")
-        errors = _errors(spark, ana, thrift("ben"))
-        return {"errors": errors, "passed": [_passed(session) for session in (spark, ana)]}
+    """What each kind of session that this Spark has hears of settings that would not count."""
+    with contextlib.ExitStack() as servers:
+        sessions: dict[str, Any] = {"classic": spark}
+        if has_connect():
+            sessions["connect"] = servers.enter_context(connect_server(spark))("ana")
+        thrift = servers.enter_context(thrift_server(spark))
+        errors = _errors(sessions, thrift("ben"))
+        return {"errors": errors, "passed": {door: _passed(each) for door, each in sessions.items()}}
 
 
 def _passed(session: Any) -> int:
@@ -212,18 +216,17 @@ def _passed(session: Any) -> int:
         session.conf.unset(key)
 
 
-def _errors(spark: SparkSession, connect: Any, thrift: ThriftSession) -> Result:
+def _errors(sessions: dict[str, Any], thrift: ThriftSession) -> Result:
     found: Result = {}
     for what, (key, value) in _WRONG.items():
         statement = f"SET {key}={value}"
-        found[what] = {
-            "connect": refusal(lambda statement=statement: connect.sql(statement).collect()),  # type: ignore[misc]
-            "thrift": thrift(statement),
-            "classic": refusal(lambda statement=statement: spark.sql(statement)),  # type: ignore[misc]
-        }
-        if what == "unread":
-            for name, session in (("connect", connect), ("classic", spark)):
-                found[what][f"{name} conf"] = refusal(
+        found[what] = {"thrift": thrift(statement)}
+        for door, session in sessions.items():
+            found[what][door] = refusal(
+                lambda session=session, statement=statement: session.sql(statement).collect()  # type: ignore[misc]
+            )
+            if what == "unread":
+                found[what][f"{door} conf"] = refusal(
                     lambda session=session, key=key, value=value: session.conf.set(key, value)  # type: ignore[misc]
                 )
     return found

@@ -20,6 +20,7 @@ from tests.integration.attached import (
     last_line,
 )
 from tests.integration.doctored import bridge_for, spark_with_renamed
+from tests.spark_lines import has_connect
 
 pytestmark = pytest.mark.integration
 
@@ -76,7 +77,7 @@ def test_a_program_that_names_its_master_is_attached_each_time_by_a_jar_of_the_a
 
 
 def test_a_connect_server_that_is_a_plugin_too_starts_beside_ours(run, program, tmp_path):
-    if not any(find_spark().jars.glob("spark-connect_*.jar")):
+    if not has_connect():
         pytest.skip("this Spark comes without Spark Connect")
     connect = "org.apache.spark.sql.connect.SparkConnectPlugin"
     settings = {**_QUIET, "spark.plugins": connect, "spark.connect.grpc.binding.port": "0"}
