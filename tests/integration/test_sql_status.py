@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from spark_sched.attach import find_spark
 from tests.integration.harness import Scenario, on
 from tests.integration.sql_status_scenarios import HOSTILE
+from tests.spark_lines import has_connect
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +23,7 @@ WITH_ACLS = on("spark-sched:local[2]", *SERVERS, "spark.acls.enable=true", "spar
 
 @pytest.fixture
 def connect() -> None:
-    if not any(find_spark().jars.glob("spark-connect_*.jar")):
+    if not has_connect():
         pytest.skip("this Spark comes without Spark Connect")
 
 
