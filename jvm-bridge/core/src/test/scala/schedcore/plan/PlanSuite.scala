@@ -117,7 +117,7 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
   }
 
   test("what a plan says of ends is a start and an end, or how many jobs are before one") {
-    def told(forecast: String) = Plan.parse(plan("{}").replace("\"jobs\"", s"\"forecasts\": {\"a\": $forecast}, \"jobs\""))
+    def told(forecast: String) = Plan.parse(plan("{}").replace(""""jobs"""", s""""forecasts": {"a": $forecast}, "jobs""""))
     val about = told("""{"end_ms": [4, 5, 6], "deadline_probability": 0.5, "start_ms": [1, 2, 3]}""").value.about
     assert(about.forecasts === Map("a" -> EndForecast(4, 5, 6, Some(0.5), Some(TimeQuantiles(1, 2, 3)))))
     assert(told("""{"end_ms": [4, 5, 6]}""").value.about.forecasts("a") === EndForecast(4, 5, 6, None))
