@@ -16,7 +16,7 @@ import org.apache.spark.scheduler.sparksched.SparkSched
 object Leftovers {
   /** Collections that may hold something on an idle cluster. */
   private val MayStay = Seq(
-    "records.registry.executors", "records.ledger.holdings.executors", // those that are alive
+    "records.registry.executors.executors", "records.ledger.holdings.executors", // those that are alive
     "records.plans.refusals", // one number per reason
     "planner.pythons.candidates", // those of the configuration that were not tried in vain
     "records.ledger.barriers.", // what deadlines learn from, bounded
@@ -24,8 +24,8 @@ object Leftovers {
     "slots.needs", "slots.shapes", // one per resource profile
     "records.registry.heldIdle.", "records.registry.sums.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
     "steering.policies", // the names that a planner knows
-    "records.registry.blocks.", "records.registry.warnings.logged", "records.registry.stories.over", "records.registry.stories.fresh", // the latest, so many at most
-    "sqlOutlook.writers", "sqlOutlook.results", // the same
+    "records.registry.ends.blocks.", "records.registry.warnings.logged", "records.registry.stories.over", "records.registry.stories.fresh", // the latest, so many at most
+    "arrivals.sqlOutlook.writers", "arrivals.sqlOutlook.results", // the same
     "status.timeline.", // what the UI draws of the executors that are there, so many samples at most
     "records.plans.current.about.", // what the last plan says to people, of so many jobs at most
     "records.plans.current.queueWeights", "records.plans.queues", "round.enforcement.turns") // one number per queue
