@@ -219,7 +219,11 @@ def test_a_scrape_has_a_line_of_each_sum_and_none_of_what_never_happened(shown):
     assert counters >= {
         f"metrics_spark_driver_spark_sched_counters_{each}_Count" for each in counted(shown["driver"])
     }
-    assert not any(name.endswith(("_Number", "_Value")) for name in counters)
+    # Only what is yet to be stored goes down again, and a busy planner may have left something of it.
+    gauges = {name for name in counters if name.endswith(("_Number", "_Value"))}
+    assert gauges <= {
+        f"metrics_spark_driver_spark_sched_counters_jobs_unstored_{end}" for end in ("Number", "Value")
+    }
     assert shown["driver"]["counters"]["evictions"] == 0
     assert not any("evictions" in name for name in counters)
     assert not any("_application_held_slots_" in name for name in ours)
