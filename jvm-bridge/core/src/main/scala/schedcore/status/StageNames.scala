@@ -5,8 +5,8 @@ package status
 object StageNames {
   /** Spark names a stage by the call that submits it. Adaptive execution submits stages from a function without a name. */
   private val Adaptive = "$anonfun$"
-  /** Where a Python thread began, not where the program called Spark. */
-  private val Threads = Seq("copy_local_properties at ", "/threading.py:", "/concurrent/futures/thread.py:")
+  /** Where a thread began, not where the program called Spark: one of Python's, or one of a Thrift server before Spark 4. */
+  private val Threads = Seq("copy_local_properties at ", "/threading.py:", "/concurrent/futures/thread.py:", "run at AccessController.java:")
 
   /** What Spark Connect calls the stages of its sessions: the client's message. */
   private val ConnectMessage = "Spark Connect - "

@@ -143,6 +143,7 @@ final class StatusSuite extends AnyFunSuite {
     val thread = "copy_local_properties at /usr/lib/python3.11/threading.py:982"
     assert(StageNames.shown(thread, Some("SELECT 1")) === "SELECT 1")
     assert(StageNames.shown(thread, None) === thread)
+    assert(StageNames.shown("run at AccessController.java:712", Some("SELECT 1")) === "SELECT 1")
   }
 
   private val unknown = MarkWarning("unknown tag sched:priorty: did you mean sched:priority?", limited = false)
