@@ -134,7 +134,9 @@ class QueueGate(Protocol):
         floor or a weight."""
         ...
 
-    def parts(self, waiting: Iterable[WaitingSet], open_slots: int) -> Callable[[WaitingSet], bool] | None:
+    def parts(
+        self, waiting: Iterable[WaitingSet], open_slots: Mapping[int, int]
+    ) -> Callable[[WaitingSet], bool] | None:
         """Divides the open slots among the queues of these task sets. Returns whether the queue of a task set
         has none left of its part; None: nobody needs such a limit."""
         ...
@@ -281,10 +283,11 @@ class Enforcement:
         self.spare_wanted = False
         self._had_its_part = None
 
-    def divide(self, open_slots: int, waiting: Iterable[WaitingSet]) -> None:
+    def divide(self, open_slots: Mapping[int, int], waiting: Iterable[WaitingSet]) -> None:
         """From now on each queue takes no more than its part of the open slots, which no job holds.
 
         Args:
+            open_slots: by resource profile.
             waiting: all task sets, in the order in which those of one queue are offered slots.
         """
         self.turned_away = False

@@ -107,7 +107,7 @@ class Launcher:
         """Give each tenants' queue its part of the open slots, and then what is left to anybody."""
         slots, enforcement = self.slots, self._enforcement
         if slots.open_total > 0:
-            enforcement.divide(slots.open_total, self._by_standing())
+            enforcement.divide(slots.open_by_profile(), self._by_standing())
             while slots.open_total > 0 and self._in_order(self._by_standing(), now_ms):
                 pass  # planned again
             if enforcement.end_parts():

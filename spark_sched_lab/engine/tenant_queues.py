@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -94,7 +94,9 @@ class TenantQueues:
         shares, queue = self.usage.shares, self.usage.queue_of(waiting.job.key)
         return () if shares is None or queue is None else shares.standing(queue)
 
-    def parts(self, waiting: Iterable[WaitingSet], open_slots: int) -> Callable[[WaitingSet], bool] | None:
+    def parts(
+        self, waiting: Iterable[WaitingSet], open_slots: Mapping[int, int]
+    ) -> Callable[[WaitingSet], bool] | None:
         usage, shares = self.usage, self.usage.shares
         if shares is None:
             return None
@@ -104,8 +106,8 @@ class TenantQueues:
             if queue is not None:
                 # What its job holds adds nothing to what its queue has.
                 slots = each.waiting_slots - sum(self.jobs[each.job.key].held.values())
-                wanted.append(Wanted(queue, 0, _at_once(each), slots))
-        most = shares.parts(wanted, {0: open_slots})
+                wanted.append(Wanted(queue, each.executor_profile, _at_once(each), slots))
+        most = shares.parts(wanted, open_slots)
 
         def had_its_part(each: WaitingSet) -> bool:
             queue = usage.queue_of(each.job.key)
@@ -151,12 +153,13 @@ class TenantQueues:
                 continue
             room = self.room(job)
             for stage in job.stages.values():
+                profile = stage.executor_profile
                 if stage.queued and not stage.spec.gang:
                     waiting = min(stage.waiting_slots, room)
-                    wanted[queue, 0] = wanted.get((queue, 0), 0) + waiting
+                    wanted[queue, profile] = wanted.get((queue, profile), 0) + waiting
                 for task, a in stage.running.items():
                     evictions = stage.reruns.evictions.get(a.index, 0)
-                    victim = FloorVictim(task, queue, 0, 1, a.start_ms, stage.restartable, evictions)
+                    victim = FloorVictim(task, queue, profile, 1, a.start_ms, stage.restartable, evictions)
                     running[task] = (a, victim)
         found = usage.preemption.look(wanted, [victim for _, victim in running.values()], now_ms)
         for each in found:

@@ -9,14 +9,30 @@ import pytest
 
 from spark_sched.config.queue_file import read_queues
 from spark_sched_lab.engine.queue_rows import by_queue
-from spark_sched_lab.simulator import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
+from spark_sched_lab.simulator import (
+    ClusterSpec,
+    JobSpec,
+    NodeSpec,
+    Result,
+    StageSpec,
+    simulate,
+    uniform_nodes,
+)
 
 
-def run(tmp_path: Path, queues: str, jobs: list[JobSpec], policy: str = "fifo", slots: int = 4) -> Result:
+def run(
+    tmp_path: Path,
+    queues: str,
+    jobs: list[JobSpec],
+    policy: str = "fifo",
+    slots: int = 4,
+    cluster: ClusterSpec | None = None,
+) -> Result:
     path = tmp_path / "queues.toml"
     path.write_text(queues)
     settings = {"spark.sched.queues": read_queues(path).to_json()}
-    return simulate(ClusterSpec(uniform_nodes(1, slots)), jobs, policy, settings=settings, check=True)
+    nodes = cluster or ClusterSpec(uniform_nodes(1, slots))
+    return simulate(nodes, jobs, policy, settings=settings, check=True)
 
 
 def job(key: str, tasks: int, user: str = "ann", at_ms: int = 0, **more: object) -> JobSpec:
@@ -131,6 +147,33 @@ def test_slots_go_by_weight_from_the_first_instant_whatever_priorities_say(tmp_p
     # 3 of 4 slots for two seconds each, the higher priority first; then bulk has all.
     assert peaks(result) == {"team": 3, "rest": 4}
     assert ends(result) == {"second": 2000, "first": 4000, "bulk": 5000}
+
+
+TWO_PROFILES = ClusterSpec((NodeSpec("usual", 2), NodeSpec("own", 2, profile=1)))
+
+
+def test_slots_that_none_of_its_tasks_may_use_are_no_part_of_a_queues(tmp_path: Path) -> None:
+    queues = SHARES.format(team="weight = 1", rest="")
+    jobs = [job("bulk", 2, user="bob"), job("late", 2)]
+    result = run(tmp_path, queues, jobs, cluster=TWO_PROFILES)
+    # One of the two slots each: the node of the other profile is for neither.
+    assert ends(result) == {"bulk": 2000, "late": 2000}
+
+
+def test_only_attempts_on_executors_that_its_tasks_may_use_are_evicted_for_a_queue(tmp_path: Path) -> None:
+    queues = SHARES.format(team="floor = 2", rest="")
+    queues += '[preemption]\nmode = "on"\ntimeout = "300ms"\ninterval = "100ms"\n'
+    long = StageSpec([9000] * 2)
+    other = StageSpec([9000] * 2, profile=1)
+    jobs = [
+        JobSpec("bulk", 0, (long,), name="bulk", user="bob"),
+        JobSpec("apart", 10, (other,), name="apart", user="bob"),
+        job("late", 2, at_ms=1000),
+    ]
+    result = run(tmp_path, queues, jobs, cluster=TWO_PROFILES)
+    evicted = {row["job"]: row["evictions"] for row in result.rows()}
+    assert evicted["apart"] == 0
+    assert evicted["bulk"] > 0
 
 
 def test_a_queue_below_its_floor_gets_the_next_slots(tmp_path: Path) -> None:
