@@ -9,14 +9,13 @@ Run as a program this file writes the golden applications that bind the simulato
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import os
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import golden_file
 import numpy as np
 from enforcement_rounds import plan_of
 
@@ -165,11 +164,7 @@ class Script:
         entries = [entry for entry in newest["jobs"] if entry["job"] in snapshot.jobs]
         head = {"snapshot": snapshot.version, "made_at_ms": newest["at_ms"], "valid_for_ms": VALID_FOR_MS}
         plan = plan_of({**newest, **head, "jobs": entries})
-        return Plan(**{**_fields(plan), "again_ms": again_ms}), None
-
-
-def _fields(plan: Plan) -> dict[str, Any]:
-    return {name: getattr(plan, name) for name in plan.__dataclass_fields__}
+        return replace(plan, again_ms=again_ms), None
 
 
 def run(written: Mapping[str, Any]) -> Result:
@@ -229,11 +224,7 @@ def document() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the golden applications.")
     parser.parse_args()
-    text = json.dumps(document(), separators=(",", ":"))
-    part = OUT.with_suffix(".part")
-    part.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(part, OUT)
-    print(f"{OUT}: {len(text)} characters, {OUT.stat().st_size} bytes")
+    golden_file.write(OUT, document())
 
 
 if __name__ == "__main__":

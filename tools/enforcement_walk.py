@@ -9,15 +9,13 @@ driver's:
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import golden_file
 from enforcement_rounds import PATIENCE_MS, Rounds
 
 SEED = 20191028
@@ -202,12 +200,7 @@ def document() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the generated golden sequences of rounds of offers.")
     parser.parse_args()
-    text = json.dumps(document(), separators=(",", ":"))
-    OUT.parent.mkdir(exist_ok=True)
-    part = OUT.with_suffix(".part")
-    part.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(part, OUT)
-    print(f"{OUT}: {len(text)} characters, {OUT.stat().st_size} bytes")
+    golden_file.write(OUT, document())
 
 
 if __name__ == "__main__":

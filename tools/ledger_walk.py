@@ -9,14 +9,12 @@ generated golden sequences that the Scala ledger is held to:
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import os
 import random
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import golden_file
 from ledger_rules import BASE, CALIBRATED_RULES, IDLE_LIMITS, IDLE_RULES, RULES, rules
 from ledger_steps import Outcome, StepRunner, fields_of
 
@@ -415,28 +413,21 @@ def document(
     }
 
 
-def write(name: str, content: dict[str, Any]) -> None:
-    out = OUT / name
-    text = json.dumps(content, separators=(",", ":"))
-    part = out.with_suffix(".part")
-    part.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(part, out)
-    print(f"{out}: {len(text)} characters, {out.stat().st_size} bytes")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the generated golden sequences of ledger operations.")
     parser.parse_args()
-    write("random.json.gz", document(SEED, SEQUENCES, RULES))
-    write(
-        "random-idle.json.gz",
+    golden_file.write(OUT / "random.json.gz", document(SEED, SEQUENCES, RULES))
+    golden_file.write(
+        OUT / "random-idle.json.gz",
         document(SEED + SEQUENCES, 120, IDLE_RULES, limits=IDLE_LIMITS, punctual=True),
     )
-    write(
-        "random-calibrated.json.gz",
+    golden_file.write(
+        OUT / "random-calibrated.json.gz",
         document(SEED + SEQUENCES + 120, 100, CALIBRATED_RULES, steps=160, punctual=True),
     )
-    write("random-shapes.json.gz", document(SEED + SEQUENCES + 220, 150, RULES, shapes=True))
+    golden_file.write(
+        OUT / "random-shapes.json.gz", document(SEED + SEQUENCES + 220, 150, RULES, shapes=True)
+    )
 
 
 if __name__ == "__main__":

@@ -9,14 +9,12 @@ JVM's.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import os
 import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import golden_file
 from enforcement_rounds import entry_of, planned_of
 from ledger_steps import fields_of
 
@@ -129,11 +127,7 @@ def main() -> None:
         description="Write the generated golden rules of configuration, marks and plan."
     )
     parser.parse_args()
-    text = json.dumps(document(), separators=(",", ":"))
-    part = OUT.with_suffix(".part")
-    part.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(part, OUT)
-    print(f"{OUT}: {len(text)} characters, {OUT.stat().st_size} bytes")
+    golden_file.write(OUT, document())
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ driver's:
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import random
 from pathlib import Path
 from typing import Any
 
+import golden_file
 from queue_steps import Steps
 
 from spark_sched.errors import BadInputError
@@ -205,9 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT)
     out: Path = parser.parse_args().out
-    text = json.dumps(generate(), separators=(",", ":"))
-    with open(out, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-        packed.write(text.encode())
+    golden_file.write(out, generate())
 
 
 if __name__ == "__main__":
