@@ -95,15 +95,15 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
 
   // ---- a round -----------------------------------------------------------------------------------------------
 
-  /** @param running slots in use, by job */
-  def begin(running: Iterator[(String, Int)], atMs: Long): Unit = {
+  /** @param queueTurns of the plan's queues at the slots in use; empty where it has none */
+  def begin(queueTurns: IndexedSeq[QueueTurn], atMs: Long): Unit = {
     nowMs = atMs
     sparing = false
     wanted = false
     owed = None
     parts = Map.empty
     turnedAway = false
-    turns = plans.queueTurns(running)
+    turns = queueTurns
     foundNone.clear()
   }
 
@@ -257,8 +257,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
     // Task sets that may only take spare slots come last, by arrival.
     if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival, set.jobArrival, standing(set))
     else {
-      // Both rise, so that their sum is another one after either changed.
-      val now = ledger.ruleChanges + plans.changes
+      val now = changes
       if (set.keptAt != now) {
         set.kept = OfferRank(-set.jobPriority, QueueTurn.NoQueue, plans.rank(set.job), set.jobArrival)
         set.keptQueue = plans.queue(set.job)
@@ -268,6 +267,12 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
       val ranked = set.keptQueue.filter(_ < turns.size).fold(set.kept)(queue => set.kept.copy(turn = turns(queue)))
       if (shares.isEmpty) ranked else ranked.copy(standing = standing(set))
     }
+
+  // Both rise, so that their sum is another one after either changed.
+  private def changes: Long = ledger.ruleChanges + plans.changes
+
+  /** A number that stays the same while no rank changes; None: ranks change with each launch. */
+  def ranksAt: Option[Long] = Option.when(!sparing && turns.isEmpty && shares.isEmpty)(changes)
 
   private def standing(set: WaitingSet): QueueStanding =
     (for (s <- shares; queue <- queueOf(set)) yield s.standing(queue)).getOrElse(QueueStanding.Same)

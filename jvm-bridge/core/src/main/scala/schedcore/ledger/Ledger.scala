@@ -259,6 +259,25 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** Free slots of `executor` that are held against tasks of `job`. */
   def refusedOn(executor: String, job: String): Int = executors.get(executor).fold(0)(_.refusedTo(jobs.get(job)))
 
+  /**
+   * Slots held on `executor` that none of the jobs which want slots may take; 0 where pools or floors decide.
+   *
+   * @param first the wanting job that comes first: what is held against it is held against all others, but for their own holds
+   * @param wants whether the job of a key wants slots
+   */
+  def heldFromAll(executor: String, first: String, wants: String => Boolean): Int =
+    if (yields.isEmpty) 0
+    else executors.get(executor).filter(_.held > 0).fold(0) { e =>
+      val asker = jobs.get(first)
+      var kept = 0
+      e.heldBy.foreach { case (holder, n) => if (!wants(holder.key)) kept += asker.fold(n)(LedgerOrder.refuses(holder, _, n, 0)) }
+      kept
+    }
+
+  /** Of these jobs the one whose claim comes before those of the others. */
+  def firstOf(among: Iterator[String]): Option[String] =
+    among.flatMap(jobs.get(_)).reduceOption((a, b) => if (LedgerOrder.outranks(b, a)) b else a).map(_.key)
+
   /** The jobs whose holds keep a gang of `job` from its slots; none where it waits for busy slots, too. */
   def heldUpBy(job: String, slots: Int): Set[String] = {
     val asker = jobs.get(job)
@@ -388,7 +407,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   // ---- copies (section IV-C) -----------------------------------------------------------------------------------
 
   /** Whether a copy of some task of `stage` is due on a held slot. */
-  def wantsCopies(stage: String, nowMs: Long): Boolean = stages.get(stage).exists(p => p.stragglers(nowMs).nonEmpty)
+  def wantsCopies(stage: String, nowMs: Long): Boolean = stages.get(stage).exists(holdings.copyDue(_, nowMs))
 
   def anyCopiesDue(nowMs: Long): Boolean = holdings.heldNow > 0 && holdings.anyCopiesDue(nowMs)
 

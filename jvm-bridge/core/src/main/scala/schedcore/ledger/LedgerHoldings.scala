@@ -309,11 +309,18 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
         nextMs = math.min(nextMs, j.deadlineMs)
         j.stages.valuesIterator.foreach { p =>
           if (j.rule.copies && p.restartable && p.paceKnown) p.nextOldEnoughMs(nowMs).foreach(at => nextMs = math.min(nextMs, at))
-          anyDue ||= p.stragglers(nowMs).nonEmpty
+          p.copyDue = p.stragglers(nowMs).nonEmpty
+          anyDue ||= p.copyDue
         }
       }
     }
     nextMs
+  }
+
+  /** Whether a copy of a task of the stage is due. */
+  def copyDue(p: LedgerStage, nowMs: Long): Boolean = p.job.held > 0 && {
+    nextOfHolding(nowMs)
+    p.copyDue
   }
 
   /** Whether a copy of a task of any job with held slots is due. */

@@ -192,6 +192,8 @@ private[schedcore] final class LedgerStage(
   private val barrier = job.barriers.newStage(tasks)
   private val times = new TaskTimes(killMs)
   var preReserved = 0
+  /** Whether a copy of one of its tasks was due when its job was last looked at. */
+  var copyDue = false
 
   /** Slots of all its tasks. */
   def slots: Int = tasks * slotsPerTask

@@ -10,7 +10,7 @@ package plan
  */
 class PlanInForce(patienceMs: Long) {
   private var current: Option[Plan] = None
-  private val queues = new QueueTurns
+  private val queueTurns = new QueueTurns
   private var puts = 0L
   /** Who may start what under the plan in force. */
   val starts = new StartGate(patienceMs)
@@ -20,7 +20,7 @@ class PlanInForce(patienceMs: Long) {
     current = plan
     puts += 1
     starts.put(plan)
-    queues.put(plan.fold(PlanInForce.NoQueues)(_.queueWeights))
+    queueTurns.put(plan.fold(PlanInForce.NoQueues)(_.queueWeights))
   }
 
   protected def inForce: Option[Plan] = current
@@ -70,16 +70,14 @@ class PlanInForce(patienceMs: Long) {
   def queue(job: String): Option[Int] =
     current.filter(_.queueWeights.nonEmpty).flatMap(p => p.jobs.get(job).flatMap(_.queue).filter(_ < p.queueWeights.size))
 
-  /** Which queue is next at these numbers of slots that jobs use; empty where the plan in force has no queues. */
-  def queueTurns(running: Iterator[(String, Int)]): IndexedSeq[QueueTurn] =
-    current.filter(_.queueWeights.nonEmpty).fold(IndexedSeq.empty[QueueTurn]) { plan =>
-      val slots = new Array[Int](plan.queueWeights.size)
-      running.foreach { case (job, n) => queue(job).foreach(q => slots(q) += n) }
-      queues.turns(slots(_))
-    }
+  /** How many queues the plan in force has. */
+  def queues: Int = current.fold(0)(_.queueWeights.size)
+
+  /** Which of its queues is next at these numbers of slots in use. */
+  def turnsAt(slots: Int => Int): IndexedSeq[QueueTurn] = queueTurns.turns(slots)
 
   /** An attempt of the job took its slots for `ranMs` until now. */
-  def attemptEnded(job: String, ranMs: Long, nowMs: Long): Unit = queue(job).foreach(queues.stopped(_, ranMs, nowMs))
+  def attemptEnded(job: String, ranMs: Long, nowMs: Long): Unit = queue(job).foreach(queueTurns.stopped(_, ranMs, nowMs))
 }
 
 object PlanInForce {

@@ -3,7 +3,7 @@ package enforce
 
 import com.fasterxml.jackson.databind.JsonNode
 import schedcore.ledger.{CopyAge, Ledger, LedgerListener, Rule}
-import schedcore.plan.{Plan, PlanInForce}
+import schedcore.plan.{Plan, PlanInForce, QueueSlots}
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
@@ -139,7 +139,7 @@ final class EnforcementRounds(patienceMs: Long) {
   private def round(nowMs: Long): Unit = {
     ledger.expire(nowMs)
     val slots = running.valuesIterator.toSeq.groupMapReduce(_.set.job)(_.set.slotsPerTask)(_ + _)
-    enforcement.begin(slots.iterator, nowMs)
+    enforcement.begin(new QueueSlots(plans).turns(slots.iterator), nowMs)
     pass(nowMs)
     if (enforcement.spareWanted) {
       enforcement.beginSpare(open, sets.values)

@@ -52,7 +52,7 @@ final class EnforcementSuite extends AnyFunSuite {
       def idlePilots: IndexedSeq[Int] = IndexedSeq.empty
     }
     def rank() = {
-      round.begin(Iterator.empty, 0)
+      round.begin(IndexedSeq.empty, 0)
       (1 to 10).map(_ => round.rank(set)).distinct match { case Seq(one) => one }
     }
     val rule = Rule(0, 0.0, 0.5, 1.6, 5.0, None, 60000, 1000, copies = false, CopyAge(0, 1.5), wholeJob = false)
@@ -75,7 +75,7 @@ final class EnforcementSuite extends AnyFunSuite {
   test("a slot that becomes spare after somebody was refused it is offered again") {
     val (_, round) = enforcement("late")
     val late = new Waiting("late", 2)
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     assert(round.planned(late) === Verdict.NothingSpare && round.spareWanted)
     round.beginSpare(Iterator(0 -> 0), Seq(late))
     assert(round.planned(late) === Verdict.NothingSpare, "all free slots are held")
@@ -90,7 +90,7 @@ final class EnforcementSuite extends AnyFunSuite {
   test("whoever was offered what is left over asks for no other round, whatever came of it") {
     val (_, round) = enforcement("late")
     val late = new Waiting("late", 2)
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     round.planned(late)
     round.beginSpare(Iterator(0 -> 1), Seq(late))
     assert(round.planned(late) === Verdict.LeftOver)
@@ -101,7 +101,7 @@ final class EnforcementSuite extends AnyFunSuite {
   test("a gang of large tasks takes spare slots once there are enough for all of them") {
     val (_, round) = enforcement("gang")
     val gang = new Waiting("gang", 2, waitsAsGang = true, slotsPerTask = 2)
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     round.beginSpare(Iterator(0 -> 3), Seq(gang))
     assert(round.planned(gang) === Verdict.NothingSpare)
     round.beginSpare(Iterator(0 -> 4), Seq(gang))
@@ -124,7 +124,7 @@ final class EnforcementSuite extends AnyFunSuite {
       if (verdict.may) queues.launched(set.job, 1)
       verdict
     }
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     assert(Seq(begun, late).sortBy(round.rank(_).standing) === Seq(late, begun))
     round.divide(Iterator(0 -> 4), Seq(late, begun))
     // The plan has no start for its job, so that its queue gets what it is promised and no more.
@@ -137,7 +137,7 @@ final class EnforcementSuite extends AnyFunSuite {
   test("what is left over goes by arrival, after those that may take any slot") {
     val (_, round) = enforcement("late", "later")
     val (late, later, begun) = (new Waiting("late", 1, 1), new Waiting("later", 1, 2), new Waiting("begun", 1, 3))
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     round.beginSpare(Iterator(0 -> 4), Seq(late, later, begun))
     val order = Seq(later, begun, late).sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place, r.arrival) }
     assert(order === Seq(begun, late, later))
@@ -151,7 +151,7 @@ final class EnforcementSuite extends AnyFunSuite {
     val round = new Enforcement(ledger, plans)
     val (late, fresh, begun) = (new Waiting("late", 2, 1), new Waiting("fresh", 2, 2), new Waiting("begun", 1, 3))
     val all = Seq(late, fresh, begun)
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     assert(round.planned(fresh) === Verdict.StartsLater && round.spareWanted)
     round.beginSpare(Iterator(0 -> 4), all)
     assert(all.sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place, r.arrival) } === Seq(fresh, begun, late))
@@ -170,7 +170,7 @@ final class EnforcementSuite extends AnyFunSuite {
   test("a pool that the plan gives no start gets its slot") {
     val (_, round) = enforcement("late")
     val late = new Waiting("late", 1)
-    round.begin(Iterator.empty, 0)
+    round.begin(IndexedSeq.empty, 0)
     round.owe(Some(late))
     assert(round.decide(late, "e") === Verdict.Open)
   }

@@ -7,6 +7,7 @@ import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
 import schedcore.enforce.{HoldsOfQueues, QueueUsage}
 import schedcore.events.{EventQueue, Questions, HeldSlotEvents}
 import schedcore.ledger.{Ledger, LedgerListener, RecordedLedger}
+import schedcore.plan.QueueSlots
 
 /**
  * The records of one application: held slots, jobs and their running tasks, the plan in force, events for the planner and
@@ -27,8 +28,9 @@ private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, cont
     context.conf.getOption(RecordedLedger.Setting))
   queues.foreach(q => ledger.limitHolds(q.mayHold, q.shares.map(_ => q)))
   val plans = new ReceivedPlans(settings.planner.patienceMs)
+  val queueSlots = new QueueSlots(plans)
   val registry: Registry = new Registry(
-    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _),
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _), queueSlots.changed(_, _),
     queues.map(new QueuedJobs(_, ledger, (sparkJob, why) => if (scheduler.enforcing) scheduler.refuse(sparkJob, why))))
   /** Owners of Spark jobs whose local properties do not name them. */
   val origins = new JobOrigins(context, registry.users)

@@ -36,13 +36,14 @@ private[spark] final class SchedTaskScheduler(
     context.conf.getOption("spark.testing.schedThrowAt"), () => putAside())
 
   // TaskSchedulerImpl asks for the pool only after construction.
-  override val rootPool: RankedPool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
+  override val rootPool: RankedPool = new RankedPool(
+    schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.ranksAt, () => round.only)
 
   private[sparksched] val records = new SchedRecords(this, context)
   import records.{events, heldSlotEvents, ledger, plans, questions, registry, tally, waitingQueries}
 
   private val round = new OfferRound(
-    this, records, () => rootPool.getSortedTaskSetQueue, () => rootPool.unsorted,
+    this, records, () => rootPool.getSortedTaskSetQueue, () => rootPool.inOrder, () => rootPool.unsorted,
     Option.when(context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false))(
       new IdleSlotCheck(plans, settings.planner.patienceMs)))
   val slots = new SlotCounts(context)
@@ -258,7 +259,9 @@ private[spark] final class SchedTaskScheduler(
   def outputWritten(job: String, output: MapOutput, index: Int, status: MapStatus): Unit =
     if (registry.mayHold(job)) arrivals.sqlOutlook.written(output, index, status)
 
-  def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
+  /** Asked for each task set with each slot that becomes free: few jobs hold any. */
+  def wantsCopies(job: String, stage: String): Boolean = failOpen("copies", false)(
+    ledger.heldSlots > 0 && enforcing && ledger.heldBy(job) > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
 

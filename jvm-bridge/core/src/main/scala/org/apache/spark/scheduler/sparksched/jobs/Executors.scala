@@ -13,11 +13,12 @@ import schedcore.status.{ExecutorSnapshot, JobStories}
  *
  * @param job the job with a key, if it is not over
  * @param attemptOver called for every attempt that is over, with its job's key, how long it ran, the time
+ * @param slotsChanged called with a job's key when its attempts take so many slots more, or fewer
  * @param queued the jobs in the tenants' queues
  */
 private[sparksched] final class Executors(
     ledger: Ledger, events: EventQueue, stories: JobStories, job: String => Option[RegisteredJob],
-    attemptOver: (String, Long, Long) => Unit, queued: Option[QueuedJobs]) {
+    attemptOver: (String, Long, Long) => Unit, slotsChanged: (String, Int) => Unit, queued: Option[QueuedJobs]) {
 
   private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
@@ -66,7 +67,7 @@ private[sparksched] final class Executors(
       nowMs: Long, evictions: Int = 0): Unit = {
     val launched = Event.TaskLaunched(nowMs, jobKey, stage, task, index, executor, copy, slots, evictions)
     running(task) = launched
-    job(jobKey).foreach(_.attempts.launched(slots, copy, nowMs))
+    changing(jobKey)(_.launched(slots, copy, nowMs))
     queued.foreach(_.launched(jobKey, executor, slots, nowMs))
     ledger.taskLaunched(task, stage, index, executor, copy, nowMs)
     events.offer(launched)
@@ -100,10 +101,16 @@ private[sparksched] final class Executors(
     running -= t.task
     queued.foreach(_.stopped(t.job, t.slots, ranMs))
     attemptOver(t.job, ranMs, nowMs)
-    job(t.job).foreach(_.attempts.ended(t, outcome == "success", evicted, nowMs))
+    changing(t.job)(_.ended(t, outcome == "success", evicted, nowMs))
     if (evicted) tellEviction(t, evictedFor, forFloor, nowMs)
     events.offer(Event.TaskEnded(
       nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy, evictedFor))
+  }
+
+  private def changing(key: String)(change: JobAttempts => Unit): Unit = job(key).foreach { j =>
+    val before = j.attempts.runningSlots
+    change(j.attempts)
+    slotsChanged(key, j.attempts.runningSlots - before)
   }
 
   private def tellEviction(t: Event.TaskLaunched, by: Option[String], forFloor: Option[String], nowMs: Long): Unit = {

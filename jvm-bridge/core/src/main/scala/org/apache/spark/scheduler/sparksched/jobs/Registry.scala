@@ -26,11 +26,12 @@ import schedcore.status.{JobFacts, JobQueue, JobStories, JobSums, JobTimes, Plan
  * @param applicationUser owner of unmarked jobs
  * @param ended called for every job that is forgotten, with its key
  * @param attemptOver called for every attempt that is over, with its job's key, how long it ran, the time
+ * @param slotsChanged called with a job's key when its attempts take so many slots more, or fewer
  * @param queued the jobs in the tenants' queues
  */
 private[sparksched] final class Registry(
     settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit,
-    attemptOver: (String, Long, Long) => Unit, queued: Option[QueuedJobs] = None) {
+    attemptOver: (String, Long, Long) => Unit, slotsChanged: (String, Int) => Unit = (_, _) => (), queued: Option[QueuedJobs] = None) {
 
   private val jobs = mutable.LinkedHashMap.empty[String, RegisteredJob]
   private val sparkJobs = new SparkJobs
@@ -42,7 +43,7 @@ private[sparksched] final class Registry(
   private var arrivals = 0
   /** What happened to each job, for people. */
   val stories = new JobStories
-  val executors = new Executors(ledger, events, stories, jobs.get, attemptOver, queued)
+  val executors = new Executors(ledger, events, stories, jobs.get, attemptOver, slotsChanged, queued)
   val ends = new JobEnds(settings, users, jobs, jobEnded)
   val sums = new JobSums
   val warnings = new MarkWarnings
@@ -180,6 +181,7 @@ private[sparksched] final class Registry(
   private def forget(job: RegisteredJob, outcome: String, nowMs: Long): Unit = {
     val key = job.mark.key
     jobs -= key
+    slotsChanged(key, -job.attempts.runningSlots)
     crowds.ended(job.mark)
     orders.jobEnded(key)
     ends.forgotten(job.mark)

@@ -18,16 +18,18 @@ import scala.collection.mutable
  * level of speed: Spark gives each offered executor one task in turn. Used under the scheduler's lock only.
  *
  * @param queue the task sets in the order in which they are offered slots
+ * @param inOrder in FIFO mode all task sets in that order, also those that have nothing to start
  * @param sets the same in no order
  * @param idleSlots checks what a round left over, in tests; with it the ledger is checked, too
  */
 private[sparksched] final class OfferRound(
     scheduler: SchedTaskScheduler, records: SchedRecords, queue: () => Iterable[TaskSetManager],
-    sets: () => Iterator[TaskSetManager], idleSlots: Option[IdleSlotCheck]) {
+    inOrder: () => Iterator[TaskSetManager], sets: () => Iterator[TaskSetManager], idleSlots: Option[IdleSlotCheck]) {
   import OfferRound._
   import records.{ledger, plans, registry}
 
   private val enforcement = new Enforcement(ledger, plans, records.queues)
+  private val cuts = new OfferCuts(scheduler, ledger)
   private var nowMs = 0L
   private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
@@ -46,8 +48,14 @@ private[sparksched] final class OfferRound(
     1000L * scheduler.sc.conf.get(DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT),
     1000L * scheduler.sc.conf.get(DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT))
 
-  def add(manager: SchedTaskSetManager): Unit = if (manager.isBarrier) gangs += manager
-  def remove(manager: SchedTaskSetManager): Unit = gangs -= manager
+  def add(manager: SchedTaskSetManager): Unit = {
+    cuts.add(manager)
+    if (manager.isBarrier) gangs += manager
+  }
+  def remove(manager: SchedTaskSetManager): Unit = {
+    cuts.remove(manager)
+    gangs -= manager
+  }
 
   /** Whether Spark excludes the executor or its host for now, after too many failed tasks. */
   def excludes(o: WorkerOffer): Boolean =
@@ -83,17 +91,21 @@ private[sparksched] final class OfferRound(
 
   private def begin(atMs: Long, all: Boolean): Unit = {
     nowMs = atMs
-    enforcement.begin(registry.runningByJob, nowMs)
+    enforcement.begin(records.queueSlots.turns(registry.runningByJob), nowMs)
     if (all) atCeilings.clear()
+    cuts.begin()
     refused.clear()
     refusedOn.clear()
     yieldsBefore = ledger.yields
     refusedByPlan.clear()
   }
 
-  private def enforced(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
-    val apart = scheduler.failOpen("offers", false) {
+  private def enforced(all: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
+    val offers = scheduler.failOpen("offers", all) {
       begin(atMs, isAllFreeResources)
+      cutFrom(all)
+    }
+    val apart = scheduler.failOpen("offers", false) {
       enforcement.owe(owedByPools)
       // Spark's own count of slots is wrong only while this scheduler refuses some.
       (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)) ||
@@ -103,6 +115,24 @@ private[sparksched] final class OfferRound(
     val first = if (records.queues.exists(_.shares.isDefined)) byShare(offers, isAllFreeResources, given) else given(offers, isAllFreeResources)
     if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else onlySpare(place))
     else first
+  }
+
+  /** The offers without what nobody can use. Where task sets get offers of their own, or few executors are filled, held slots stay in. */
+  private def cutFrom(all: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
+    val offers = cuts.withCores(all)
+    if (ledger.heldSlots == 0 || gangs.nonEmpty || scheduler.settings.packs || !offers.exists(o => ledger.heldOn(o.executorId) > 0)) offers
+    else {
+      val left = cuts.withoutHeld(offers, firstWanting)
+      scheduler.records.tally.offersRefused += cuts.executors
+      left
+    }
+  }
+
+  /** Of the jobs that want slots the one whose claim to them comes first. */
+  private def firstWanting: Option[String] = {
+    // Without pools, queues and turns the order of offers is that of claims.
+    if (ranksAt.isDefined && scheduler.schedulingMode == SchedulingMode.FIFO) inOrder().collectFirst { case m: SchedTaskSetManager if m.wantsSlots => m.job }
+    else ledger.firstOf(ours.iterator.filter(_.wantsSlots).map(_.job))
   }
 
   /** Each tenants' queue takes its part of the open slots, and then anybody what is left. */
@@ -117,7 +147,7 @@ private[sparksched] final class OfferRound(
 
   /** The offers that Spark uses, with their free slots that nobody holds. */
   private def openOf(offers: IndexedSeq[WorkerOffer]): Iterator[(WorkerOffer, Int)] =
-    offers.iterator.filter(o => ledger.isOpen(o.executorId)).map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
+    offers.iterator.filter(o => ledger.isOpen(o.executorId)).map(o => o -> math.max(0, scheduler.slots.free(o) - math.max(0, ledger.heldOn(o.executorId) - cuts.of(o.executorId))))
 
   /** Few executors are filled, unless a deadline, a barrier stage or a recent backlog needs all of them. */
   private def packed(spread: Place): Place = (offers, isAllFreeResources) => {
@@ -264,7 +294,7 @@ private[sparksched] final class OfferRound(
   private def someMayTakeNow: Boolean = {
     // Mostly nothing happened that could have changed an answer, except for gangs, of which some tasks had been promised slots.
     val unchanged = yieldsBefore.isDefined && ledger.yields == yieldsBefore
-    refused.indices.exists { i =>
+    (!unchanged && cuts.yieldsNow(firstWanting)) || refused.indices.exists { i =>
       val (m, executor) = (refused(i), refusedOn(i))
       (!unchanged || m.isBarrier) && m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) &&
         enforcement.planned(m).may && ledger.freeOn(executor) > 0
@@ -373,6 +403,9 @@ private[sparksched] final class OfferRound(
   }
 
   def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
+
+  /** A number that stays the same while no rank changes; None: ranks change with each launch. */
+  def ranksAt: Option[Long] = enforcement.ranksAt
 
   def rank(manager: TaskSetManager): OfferRank = manager match {
     case ours: SchedTaskSetManager => enforcement.rank(ours)

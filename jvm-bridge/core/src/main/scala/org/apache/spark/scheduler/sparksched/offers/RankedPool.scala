@@ -18,40 +18,91 @@ import scala.jdk.CollectionConverters._
  * all would end late (`docs/adr/0038-order-among-equals.md`).
  *
  * @param enforcing whether anything but Spark's own order applies
+ * @param ranksAt a number that stays the same while no rank changes; None: ranks change with each launch
  * @param only the task sets to give at all; None: all
  */
 private[sparksched] final class RankedPool(
-    mode: SchedulingMode, failOpen: FailOpen, enforcing: () => Boolean, rank: TaskSetManager => OfferRank,
+    mode: SchedulingMode, failOpen: FailOpen, enforcing: () => Boolean, rank: TaskSetManager => OfferRank, ranksAt: () => Option[Long],
     only: () => Option[TaskSetManager => Boolean])
     extends Pool("", mode, 0, 0) {
+  import RankedPool._
 
-  override def getSortedTaskSetQueue: ArrayBuffer[TaskSetManager] = {
-    val stock = super.getSortedTaskSetQueue
-    if (stock.isEmpty || !enforcing()) stock
-    else failOpen("order", stock) {
-      val given = only().fold(stock)(stock.filter(_))
-      if (given.size < 2) given else ranked(given)
-    }
+  // In FIFO mode, all task sets by rank; None: one came or went since. Spark asks for the order with every slot that becomes free.
+  private var kept = Option.empty[Array[Place]]
+  private var keptAt = Option.empty[Long]
+
+  override def addSchedulable(schedulable: Schedulable): Unit = {
+    super.addSchedulable(schedulable)
+    kept = None
   }
+
+  override def removeSchedulable(schedulable: Schedulable): Unit = {
+    super.removeSchedulable(schedulable)
+    kept = None
+  }
+
+  override def getSortedTaskSetQueue: ArrayBuffer[TaskSetManager] =
+    if (!enforcing()) super.getSortedTaskSetQueue
+    else failOpen("order", super.getSortedTaskSetQueue) {
+      if (mode == SchedulingMode.FIFO) allInOrder
+      else {
+        val stock = super.getSortedTaskSetQueue
+        val given = only().fold(stock)(stock.filter(_))
+        if (given.size < 2) given else ranked(given)
+      }
+    }
+
+  private def allInOrder: ArrayBuffer[TaskSetManager] = {
+    val places = fifo
+    val given = only()
+    val all = new ArrayBuffer[TaskSetManager](places.length)
+    var i = 0
+    while (i < places.length) {
+      val set = places(i).set
+      if (set.isSchedulable && (given.isEmpty || given.get(set))) all += set
+      i += 1
+    }
+    all
+  }
+
+  /** In FIFO mode, all task sets in order, also those that have nothing to start. To find the first ones costs less than to ask for a queue. */
+  def inOrder: Iterator[TaskSetManager] = fifo.iterator.map(_.set)
 
   /** The task sets that it would give, in no order: sorting them is a large part of a round. */
   def unsorted: Iterator[TaskSetManager] = {
-    val all = RankedPool.leaves(this)
+    val all = leaves(this)
     if (!enforcing()) all else only().fold(all)(all.filter(_))
+  }
+
+  private def fifo: Array[Place] = {
+    val now = ranksAt()
+    // In the order in which they came: Spark keeps that among equals.
+    val places = kept.getOrElse(schedulableQueue.iterator.asScala.collect { case set: TaskSetManager => new Place(set) }.toArray)
+    if (kept.isEmpty || now.isEmpty || now != keptAt) {
+      places.foreach { p =>
+        p.rank = rank(p.set)
+        p.arrival = p.rank.arrival
+      }
+      // Stable, and fast where the order is nearly what it was, as it mostly is.
+      java.util.Arrays.sort(places, Fifo)
+      kept = Some(places)
+      keptAt = now
+    }
+    places
   }
 
   private def ranked(stock: ArrayBuffer[TaskSetManager]): ArrayBuffer[TaskSetManager] = {
     val pools = mutable.HashMap.empty[Schedulable, Int]
     stock.foreach(m => pools.getOrElseUpdate(m.parent, pools.size))
-    val places = new Array[RankedPool.Place](stock.size)
-    var i = 0
-    stock.foreach { m =>
-      val r = rank(m)
-      places(i) = new RankedPool.Place(m, r, pools(m.parent), if (m.parent.schedulingMode == SchedulingMode.FAIR) 0 else r.arrival)
-      i += 1
-    }
+    val places = stock.iterator.map { m =>
+      val p = new Place(m)
+      p.rank = rank(m)
+      p.pool = pools(m.parent)
+      p.arrival = if (m.parent.schedulingMode == SchedulingMode.FAIR) 0 else p.rank.arrival
+      p
+    }.toArray
     // Stable, and fast where Spark's order is nearly that of ranks, as it mostly is.
-    java.util.Arrays.sort(places, RankedPool.Order)
+    java.util.Arrays.sort(places, Order)
     val sorted = new ArrayBuffer[TaskSetManager](places.length)
     places.foreach(sorted += _.set)
     sorted
@@ -59,7 +110,11 @@ private[sparksched] final class RankedPool(
 }
 
 private object RankedPool {
-  final class Place(val set: TaskSetManager, val rank: OfferRank, val pool: Int, val arrival: Int)
+  final class Place(val set: TaskSetManager) {
+    var rank: OfferRank = OfferRank.NoJob
+    var pool = 0
+    var arrival = 0
+  }
 
   /** By standing of the tenants' queue, priority, pool, turn of the queue, place in it, and arrival. */
   object Order extends java.util.Comparator[Place] {
@@ -75,6 +130,16 @@ private object RankedPool {
         else if (x.place != y.place) Integer.compare(x.place, y.place)
         else Integer.compare(a.arrival, b.arrival)
       }
+    }
+  }
+
+  /** The same, and among equals Spark's own: by Spark job, then by stage. */
+  object Fifo extends java.util.Comparator[Place] {
+    override def compare(a: Place, b: Place): Int = {
+      val byRank = Order.compare(a, b)
+      if (byRank != 0) byRank
+      else if (a.set.priority != b.set.priority) Integer.compare(a.set.priority, b.set.priority)
+      else Integer.compare(a.set.stageId, b.set.stageId)
     }
   }
 

@@ -117,6 +117,9 @@ private[sparksched] class SchedTaskSetManager(
     math.max(0, numTasks - tasksSuccessful - busy)
   }
 
+  /** Whether it would start an attempt if it were given a slot. Spark keeps task sets in its queue that would not. */
+  def wantsSlots: Boolean = isSchedulable && (tasksLeft > 0 || pendingSpeculatableTasks.all.nonEmpty || wantsCopies)
+
   /** Whether too many attempts failed on the executor, or its host, for any of its waiting tasks to start there. */
   def isExcludedFrom(executor: String, host: String): Boolean = taskSetExcludelistHelperOpt.exists { h =>
     h.isExecutorExcludedForTaskSet(executor) || h.isNodeExcludedForTaskSet(host) || (h.execToFailures.nonEmpty &&
@@ -180,7 +183,9 @@ private[sparksched] class SchedTaskSetManager(
     !place.runsOnce && super.checkSpeculatableTasks(minTimeToSpeculation)
 
   override def isSchedulable: Boolean =
-    (super.isSchedulable || (!isZombie && scheduler.wantsCopies(stage))) && !failOpen("slot", false)(onHold)
+    (super.isSchedulable || (!isZombie && wantsCopies)) && !failOpen("slot", false)(onHold)
+
+  private def wantsCopies: Boolean = place.restartable && scheduler.wantsCopies(job, stage)
 
   /** Stock speculation refuses the original's host, so copies on held slots are picked by the ledger instead. */
   override protected def dequeueTaskHelper(

@@ -24,7 +24,7 @@ final class QueuedJobsSuite extends AnyFunSuite {
     val usage = new QueueUsage(QueueTree.parse(s"""{"queues":[{"queue":"q",$limits}],"rules":[],"default":"q"}""").get)
     val queued = new QueuedJobs(usage, ledger, (sparkJob, why) => if (modeNow == Modes.On) cancelled += sparkJob -> why)
     val registry = new Registry(
-      Settings.from(Map("spark.sched.mode" -> mode)), ledger, queue, "me", _ => (), (_, _, _) => (), Some(queued))
+      Settings.from(Map("spark.sched.mode" -> mode)), ledger, queue, "me", _ => (), (_, _, _) => (), queued = Some(queued))
     registry.executors.offered("e", "h", profile = 0, 4, 0)
 
     def stage(sparkJob: Int, atMs: Long, name: String, marks: (String, String)*): String = {

@@ -3,7 +3,7 @@ package planner
 
 import org.scalatest.EitherValues
 import org.scalatest.funsuite.AnyFunSuite
-import schedcore.plan.Plan
+import schedcore.plan.{Plan, QueueSlots}
 
 final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
 
@@ -59,17 +59,21 @@ final class ReceivedPlansSuite extends AnyFunSuite with EitherValues {
 
   test("queues of the example are loaded by running tasks over weight; jobs without one are in none") {
     val book = new ReceivedPlans(patienceMs = 400)
-    assert(book.queueTurns(Iterator("mark-9c1d" -> 3)).isEmpty)
+    val slots = new QueueSlots(book)
+    assert(slots.turns(Iterator("mark-9c1d" -> 3)).isEmpty)
     assert(book.offer(Plan.parse(schedcore.Protocol.text("examples/plan.pilots.json")), 21, 1789000004000L).isRight)
     assert(book.queue("mark-9c1d") === Some(0) && book.queue("spark-4") === Some(1) && book.queue("unknown") === None)
-    def turns = book.queueTurns(Iterator("mark-9c1d" -> 3, "spark-4" -> 2, "unknown" -> 5))
+    def turns = slots.turns(Iterator("mark-9c1d" -> 3, "spark-4" -> 2, "unknown" -> 5))
     assert(turns.map(_.load) === Seq(3.0, 20.0, 0.0))
+    Seq("mark-9c1d" -> 2, "spark-4" -> -1, "unknown" -> 7).foreach { case (job, more) => slots.changed(job, more) }
+    assert(turns.map(_.load) === Seq(5.0, 10.0, 0.0))
     book.attemptEnded("spark-4", 100, 1000)
     book.attemptEnded("unknown", 100, 1000)
     assert(turns.map(_.dueMs) === Seq(0, 1900, 0))
     val next = schedcore.Protocol.text("examples/plan.pilots.json").replace("\"plan\": 7", "\"plan\": 8")
     assert(book.offer(Plan.parse(next), 21, 1789000004000L).isRight)
     assert(turns.map(_.dueMs) === Seq(0, 1900, 0), "the next plan's queues are the same")
+    assert(turns.map(_.load) === Seq(3.0, 20.0, 0.0), "under the next plan slots are counted anew")
   }
 
   test("a plan names its pilots by stage, and the same object as long as it is in force") {
