@@ -10,7 +10,6 @@ import org.apache.spark._
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.serializer.SerializerHelper
-import schedcore.plan.Plan
 import schedcore.settings.Settings
 
 /**
@@ -136,18 +135,22 @@ final class Arm(sc: SparkContext, val name: String, cell: Cell) {
 
   /** Gives our scheduler a plan for all jobs. */
   def plan(laps: Laps): Unit = ownScheduler.filter(_ => cell.plan != PlanText.None).foreach { ours =>
-    plans += 1
     val jobs = (0 until stages).map(n => if (holders(n)) s"mark-holding-$n" else if (cell.marked) s"mark-marked-$n" else s"spark-$n")
-    val text = PlanText(
-      cell.plan, jobs.filter(ours.records.ledger.ruleOf(_).isDefined), plans, ours.records.events.currentVersion, ours.nowMs)
-    val answer = laps.time("plan")(ours.planOffered(text))
-    laps.time("parse")(Plan.parse(text))
-    if (answer != "accepted") laps.complain(s"plan $plans was not taken: $answer")
+    def next(): String = {
+      plans += 1
+      PlanText(cell.plan, jobs.filter(ours.records.ledger.ruleOf(_).isDefined), plans, ours.records.events.currentVersion, ours.nowMs)
+    }
+    def taken(answer: String): Unit = if (answer != "accepted") laps.complain(s"plan $plans was not taken: $answer")
+    val text = next()
+    taken(laps.time("plan")(ours.planOffered(text)))
+    val read = ours.planRead(next())
+    taken(laps.time("locked")(ours.planTaken(read)))
   }
 
   /** The document of the status, and its part under the scheduler's lock. */
   def status(laps: Laps): Unit = ownScheduler.foreach { ours =>
     laps.time("document")(ours.status.document)
+    laps.time("copy")(ours.synchronized(ours.status.copied(ended = false, onExecutors = true)))
     laps.time("counters")(ours.countersAtHand)
   }
 

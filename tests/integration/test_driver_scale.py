@@ -21,7 +21,7 @@ def test_both_schedulers_run_the_same_tasks_in_one_jvm(run: Run, root: Path) -> 
     # Held slots are idle ones, and a plan was in force.
     assert holding["held"] > 0
     assert holding["running"] + holding["held"] <= 20 * 16
-    assert holding["operations"]["plan"]["ours_us"] > holding["operations"]["parse"]["ours_us"] > 0
+    assert holding["operations"]["plan"]["ours_us"] > holding["operations"]["locked"]["ours_us"] > 0
     for cell in (plain, holding):
         assert set(cell["operations"]) >= {"end", "offer", "result", "round", "burst", "document"}
         assert cell["operations"]["end"]["null_ratio"] > 0

@@ -70,6 +70,14 @@ final case class JobPlan(
   def over(own: Rule): Rule = reservation
     .fold(own.copy(isolation = 0.0, stageTasks = IndexedSeq.empty))(_.over(own))
     .copy(priority = priority, pool = own.pool.orElse(pool))
+
+  /** Whether [[over]] gives the same for this plan as for the other one: surely not, if false, but for plans that were not made to share. */
+  def rulesLike(other: JobPlan): Boolean = (this eq other) ||
+    (sameReservation(other) && priority == other.priority && pool == other.pool)
+
+  private def sameReservation(other: JobPlan): Boolean =
+    if (reservation.isEmpty || other.reservation.isEmpty) reservation.isEmpty && other.reservation.isEmpty
+    else reservation.get eq other.reservation.get
 }
 
 /** Quantiles of a time in milliseconds since 1970. */
@@ -104,7 +112,30 @@ final case class PlanNotes(
 final case class Plan(
     number: Long, snapshot: Long, expiresMs: Long, ordered: Boolean, jobs: Map[String, JobPlan],
     newJobsWait: Boolean = false, queueWeights: IndexedSeq[Double] = IndexedSeq.empty, about: PlanNotes = PlanNotes(),
-    slowness: Map[String, Double] = Map.empty)
+    slowness: Map[String, Double] = Map.empty) {
+
+  // What follows from all jobs is found when the plan is read, and not under the scheduler's lock.
+
+  /** Whether any job may have to wait. */
+  val holdsBack: Boolean = newJobsWait || jobs.valuesIterator.exists(j => j.deferred || j.evict || j.share.isDefined)
+
+  /** When jobs that wait for their starts may start, in order; empty if no job may have to wait. */
+  val startsMs: IndexedSeq[Long] =
+    if (holdsBack) jobs.valuesIterator.filter(_.deferred).flatMap(_.startMs).toIndexedSeq.sorted else IndexedSeq.empty
+
+  /** Jobs whose running tasks it takes away. */
+  val evicted: Seq[String] = jobs.iterator.collect { case (job, p) if p.evict => job }.toList
+
+  /** Jobs that take running tasks' slots, in its order, and whose these are. */
+  val preemptions: Seq[(String, IndexedSeq[Long])] =
+    jobs.iterator.collect { case (job, p) if p.victims.nonEmpty => (p.rank, job, p.victims) }.toList.sortBy(_._1)
+      .map { case (_, job, victims) => job -> victims }
+
+  /** This plan with the earlier one's objects for what both say of how jobs hold slots, so that looking for changes is cheap. */
+  def sharing(earlier: Plan): Plan = copy(jobs = jobs.map { case (job, p) =>
+    job -> earlier.jobs.get(job).fold(p)(e => if (e == p) e else if (e.reservation == p.reservation) p.copy(reservation = e.reservation) else p)
+  })
+}
 
 /** Why a plan was not taken: a code to count by and a sentence to read. */
 final case class Refusal(code: String, sentence: String)

@@ -23,19 +23,17 @@ class PlanInForce(patienceMs: Long) {
     queueTurns.put(plan.fold(PlanInForce.NoQueues)(_.queueWeights))
   }
 
-  protected def inForce: Option[Plan] = current
+  /** The plan itself. */
+  def inForce: Option[Plan] = current
 
   /** Rises with every plan that comes into force, and when none is any more. */
   def changes: Long = puts
 
   /** Jobs whose running tasks the plan in force takes away. */
-  def evicted: Iterable[String] = current.fold(Iterable.empty[String])(_.jobs.collect { case (job, p) if p.evict => job })
+  def evicted: Seq[String] = current.fold(Seq.empty[String])(_.evicted)
 
   /** Jobs that take running tasks' slots under the plan in force, in its order, and whose these are. */
-  def preemptions: Seq[(String, IndexedSeq[Long])] = current.fold(Seq.empty[(String, IndexedSeq[Long])]) {
-    _.jobs.toList.collect { case (job, p) if p.victims.nonEmpty => (p.rank, job, p.victims) }.sortBy(_._1)
-      .map { case (_, job, victims) => job -> victims }
-  }
+  def preemptions: Seq[(String, IndexedSeq[Long])] = current.fold(Seq.empty[(String, IndexedSeq[Long])])(_.preemptions)
 
   /** The pilots of a stage of a job, by its index; the same object as long as the plan is. */
   def pilots(job: String, stage: Int): IndexedSeq[Int] =

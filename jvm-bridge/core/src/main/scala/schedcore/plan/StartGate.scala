@@ -38,8 +38,6 @@ object Start {
 final class StartGate(patienceMs: Long) {
   private var plan: Option[Plan] = None
   private var holdsBack = false
-  // When jobs that wait for their starts may start, in order.
-  private var startsMs = Array.empty[Long]
   // By job, versions of the events that report launches which the plan in force does not know yet.
   private val launches = mutable.HashMap.empty[String, mutable.Queue[Long]]
   // Jobs that asked while no plan knew them, and when each first asked.
@@ -51,10 +49,7 @@ final class StartGate(patienceMs: Long) {
   /** From now on this plan is in force; None: none is. */
   def put(next: Option[Plan]): Unit = {
     plan = next
-    holdsBack = next.exists { p =>
-      p.newJobsWait || p.jobs.valuesIterator.exists(j => j.deferred || j.evict || j.share.isDefined)
-    }
-    startsMs = next.filter(_ => holdsBack).iterator.flatMap(_.jobs.valuesIterator).filter(_.deferred).flatMap(_.startMs).toArray.sorted
+    holdsBack = next.exists(_.holdsBack)
     if (holdsBack) {
       val known = next.fold(Long.MaxValue)(_.snapshot)
       launches.filterInPlace { (_, versions) =>
@@ -106,7 +101,7 @@ final class StartGate(patienceMs: Long) {
   def nextStartMs(nowMs: Long): Option[Long] =
     if (!holdsBack) None
     else {
-      val planned = startsMs.iterator.dropWhile(_ <= nowMs).take(1)
+      val planned = plan.iterator.flatMap(_.startsMs).dropWhile(_ <= nowMs).take(1)
       (planned ++ unknownSinceMs.valuesIterator.map(_ + patienceMs).filter(_ > nowMs)).minOption
     }
 }

@@ -60,16 +60,23 @@ final class ClassSums private (named: JobMark => String, most: Int) {
     ended(row) = ended.getOrElse(row, ClassFigures()) + ClassFigures.ofEnded(last)
   }
 
+  /** The sums as they are now. */
+  def totals: ClassTotals = new ClassTotals(ended.toMap, named)
+
+  /** The sums with jobs that go on, by group. */
+  def beside(living: Seq[JobFacts], nowMs: Long): Map[String, ClassFigures] = totals.beside(living, nowMs)
+
+  private def rowOf(job: JobFacts): String = ClassSums.row(ended.contains, named(job.mark))
+}
+
+/** Sums by class, or by another group, over the jobs that had ended at one time. For any thread. */
+final class ClassTotals private[status] (ended: Map[String, ClassFigures], named: JobMark => String) {
+
   /** The sums with jobs that go on, by group. */
   def beside(living: Seq[JobFacts], nowMs: Long): Map[String, ClassFigures] = {
-    val now = living.groupMapReduce(rowOf)(ClassFigures.ofLiving(_, nowMs))(_ + _)
+    val now = living.groupMapReduce(job => ClassSums.row(ended.contains, named(job.mark)))(ClassFigures.ofLiving(_, nowMs))(_ + _)
     (ended.keySet ++ now.keySet).iterator
       .map(row => row -> (ended.getOrElse(row, ClassFigures()) + now.getOrElse(row, ClassFigures()))).toMap
-  }
-
-  private def rowOf(job: JobFacts): String = {
-    val name = named(job.mark)
-    if (ended.contains(name)) name else ClassSums.Other
   }
 }
 
@@ -86,6 +93,8 @@ object ClassSums {
   val Most = 32
   val Other = "other"
   private val Unclassed = "none"
+
+  private[status] def row(known: String => Boolean, name: String): String = if (known(name)) name else Other
 
   /** Jobs without a class are in the row "none". */
   def byClass(most: Int = Most): ClassSums = new ClassSums(_.jobClass.getOrElse(Unclassed), most)

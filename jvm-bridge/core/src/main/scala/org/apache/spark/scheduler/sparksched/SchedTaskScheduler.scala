@@ -367,7 +367,7 @@ private[spark] final class SchedTaskScheduler(
     if (enforcing && round.lacksHeldSlots) reviveOffers()
     if (steering.mode != Modes.Off) records.queues.foreach(evictions.forFloors(_, round.wantedByQueue, now))
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
-    if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
+    if (enforcing) waitingQueries.look(stage => taskSetOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
   }
 
   /** Nothing else triggers an offer when a hold expires, a task becomes old enough for a copy, or a planned start comes. */
@@ -392,17 +392,22 @@ private[spark] final class SchedTaskScheduler(
   }
 
   def planOffered(json: String): String = failOpen("plan", "rejected: failed_open: Spark's own scheduling is in force") {
-    val plan = Plan.parse(json) // It takes most of the time, and needs no lock.
-    synchronized(taken(plan))
+    planTaken(planRead(json))
   }
 
-  private def taken(plan: Either[Refusal, Plan]): String = {
+  /** What a planner's text says. It takes most of the time, and needs no lock. */
+  private[sparksched] def planRead(json: String): Either[Refusal, Plan] = {
+    val read = Plan.parse(json)
+    synchronized(plans.inForce).fold(read)(earlier => read.map(_.sharing(earlier)))
+  }
+
+  private[sparksched] def planTaken(plan: Either[Refusal, Plan]): String = synchronized {
     // The new plan may allow what a hold or the previous plan refused.
     val refusing = ledger.heldSlots > 0 || plans.starts.active
     val answer = plans.offer(plan, events.currentVersion, nowMs)
     if (answer.isRight) {
       registry.applyPlan(plans, nowMs)
-      if (steering.mode != Modes.Off) plans.evicted.foreach(evictions.evict)
+      if (steering.mode != Modes.Off) evictions.evict(plans.evicted)
       if (steering.mode != Modes.Off) plans.preemptions.foreach { case (job, victims) => evictions.preempt(job, victims) }
       if (revival.started && (refusing || plans.starts.active)) reviveOffers()
       rearm()
@@ -410,6 +415,8 @@ private[spark] final class SchedTaskScheduler(
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
   }
 
+  /** The task set of an active stage. */
+  private[sparksched] def taskSetOf(stage: String): Option[SchedTaskSetManager] = round.taskSetOf(stage)
   /** The task set of an attempt that has not ended. */
   private def managerOf(tid: Long): Option[SchedTaskSetManager] = ours(taskIdToTaskSetManager.get(tid))
   private def ours(manager: TaskSetManager): Option[SchedTaskSetManager] = Option(manager).collect { case m: SchedTaskSetManager => m }

@@ -123,8 +123,8 @@ private[sparksched] final class Executors(
   /** Attempts of all jobs that run now, in the order of their launch. */
   def attempts: Iterator[Event.TaskLaunched] = running.valuesIterator
 
-  /** Those of one job. */
-  def attemptsOf(job: String): Seq[Long] = attempts.filter(_.job == job).map(_.task).toList
+  /** Those of these jobs, by job. */
+  def attemptsOf(jobs: Set[String]): Map[String, Seq[Long]] = attempts.filter(t => jobs(t.job)).toList.groupMap(_.job)(_.task)
 
   // ---- what people are shown ---------------------------------------------------------------------------------
 

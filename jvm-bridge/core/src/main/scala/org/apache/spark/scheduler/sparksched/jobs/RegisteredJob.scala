@@ -6,6 +6,7 @@ import scala.collection.mutable
 import schedcore.events.Event
 import schedcore.ledger.{PoolShare, ShadowSum, SlotUse}
 import schedcore.marks.JobMark
+import schedcore.plan.JobPlan
 import schedcore.settings.MarkWarning
 import schedcore.status.JobFacts
 
@@ -25,6 +26,8 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   var lastActiveMs = 0L
   /** Where its stages wait, in FAIR mode. */
   var pool: Option[PoolShare] = None
+  /** What the rule in force was made of; None: not by a plan or a change yet. */
+  var ruledBy: Option[RuleSources] = None
   /** Why the job is over although it still has task sets: it holds nothing and ends with the last of them. */
   var closing: Option[String] = None
 
@@ -50,7 +53,23 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   /** Marks of one of its Spark jobs do not count as given. @return those of the warnings that are new */
   def warned(of: Seq[MarkWarning]): Seq[MarkWarning] = of.filter(w => warningsTold.sizeIs < RegisteredJob.MostWarnings && warningsTold.add(w))
 
-  def warnings: Seq[MarkWarning] = warningsTold.toList
+  /** Its mark with the warnings about all of its Spark jobs' marks. */
+  def shownMark: JobMark = if (warningsTold.isEmpty && mark.warnings.isEmpty) mark else mark.copy(warnings = warningsTold.toList)
+}
+
+/**
+ * What a job's rule is made of beside the settings.
+ *
+ * @param planned what the plan in force says of the job
+ * @param changed whether an operator changed the job's mark after that plan was made
+ * @param mayHold whether nothing forbids it to hold slots
+ */
+private[sparksched] final case class RuleSources(
+    mark: JobMark, pool: Option[PoolShare], planned: Option[JobPlan], changed: Boolean, mayHold: Boolean) {
+
+  /** Whether the rule is the same. Cheap: of equal objects that are not one object it may say no. */
+  def sameAs(other: RuleSources): Boolean = (mark eq other.mark) && pool == other.pool && changed == other.changed &&
+    mayHold == other.mayHold && (if (planned.isEmpty) other.planned.isEmpty else other.planned.exists(planned.get.rulesLike))
 }
 
 private object RegisteredJob {

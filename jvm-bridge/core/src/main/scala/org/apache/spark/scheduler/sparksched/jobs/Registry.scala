@@ -105,7 +105,7 @@ private[sparksched] final class Registry(
     warnings.count(mark)
     warnings.log(mark)
     ends.began(mark, nowMs)
-    ledger.jobStarted(mark.key, mark.marked, rule(mark, plans, None, mayHold = true))
+    ledger.jobStarted(mark.key, mark.marked, rule(mark, plans, None, mayHold = orders.reserves))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
     val waits = queued.flatMap(_.began(mark, arrivals, nowMs))
@@ -244,14 +244,20 @@ private[sparksched] final class Registry(
   def applyPlan(plans: ReceivedPlans, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
 
   private def applyRule(j: RegisteredJob, plans: ReceivedPlans, nowMs: Long): Unit = {
-    val mayHold = j.closing.isEmpty && !orders.isOnHold(j.mark.key)
-    ledger.ruleChanged(j.mark.key, rule(j.mark, plans, j.pool, mayHold), nowMs)
-    ledger.jobRanked(j.mark.key, plans.rank(j.mark.key), j.arrival)
+    val key = j.mark.key
+    val mayHold = j.closing.isEmpty && !orders.isOnHold(key) && orders.reserves
+    // Of most jobs a plan says what the one before it said.
+    val from = RuleSources(j.mark, j.pool, plans.forJob(key), orders.isNewer(key, plans), mayHold)
+    if (!j.ruledBy.exists(from.sameAs)) {
+      ledger.ruleChanged(key, rule(j.mark, plans, j.pool, mayHold), nowMs)
+      j.ruledBy = Some(from)
+    }
+    ledger.jobRanked(key, plans.rank(key), j.arrival)
   }
 
   private def rule(mark: JobMark, plans: ReceivedPlans, pool: Option[PoolShare], mayHold: Boolean): Rule = Overlay.inForce(
     settings, Overlay.own(settings, mark.priority, mark.isolation, mark.copies, pool), plans.forJob(mark.key),
-    changed = orders.isNewer(mark.key, plans), mayHold && orders.reserves)
+    changed = orders.isNewer(mark.key, plans), mayHold)
 
   // ---- what operators change -----------------------------------------------------------------------------------
   /** Marks of the jobs that people mean by a key, an id or a name. */
@@ -299,7 +305,7 @@ private[sparksched] final class Registry(
     val rule = ledger.ruleOf(key)
     val onPaperMs = ledger.heldIdleMs(key, nowMs) - held.heldMs
     JobFacts(
-      job.mark.copy(warnings = job.warnings), job.arrival, JobTimes(job.startedMs, job.attempts.begunMs, endedMs),
+      job.shownMark, job.arrival, JobTimes(job.startedMs, job.attempts.begunMs, endedMs),
       rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.attempts.runningSlots, ledger.heldBy(key), use.copiedSlots,
       SlotTimes(use.runMs(nowMs), held.heldMs, use.evictedMs, use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),

@@ -38,11 +38,13 @@ private[sparksched] final class Evictions(
     (if (observed > 0) Map("floor_evictions_observed" -> observed) else Map.empty) ++
     (if (wouldHave > 0) Map((ShadowCounters.Prefix + "evictions") -> wouldHave) else Map.empty)
 
-  /** Takes all slots of a job. */
-  def evict(job: String): Unit = {
-    val running = registry.executors.attemptsOf(job).filterNot(underWay.contains)
-      .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
-    Enforcement.victims(running).foreach(evict(_, Eviction(), "evicted by the plan: other jobs gain more than it loses"))
+  /** Takes all slots of these jobs. */
+  def evict(jobs: Seq[String]): Unit = if (jobs.nonEmpty) {
+    val attempts = registry.executors.attemptsOf(jobs.toSet)
+    for (job <- jobs) {
+      val running = attempts.getOrElse(job, Nil).filterNot(underWay.contains).map(tid => tid -> managerOf(tid).exists(_.place.restartable))
+      Enforcement.victims(running).foreach(evict(_, Eviction(), "evicted by the plan: other jobs gain more than it loses"))
+    }
   }
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */

@@ -14,14 +14,17 @@ import scala.collection.mutable
  */
 private[sparksched] final class OfferCuts(scheduler: SchedTaskScheduler, ledger: Ledger) {
   // The task sets of each job: of a job that holds slots it matters whether any of them wants some.
-  private val setsOf = mutable.HashMap.empty[String, List[SchedTaskSetManager]]
+  private val ofJob = mutable.HashMap.empty[String, List[SchedTaskSetManager]]
   // Held slots that this round does not offer, by executor, and the first of the jobs that wanted slots then.
   private val cut = mutable.LinkedHashMap.empty[String, Int]
   private var first = Option.empty[String]
   private val wanting = mutable.HashMap.empty[String, Boolean]
 
-  def add(m: SchedTaskSetManager): Unit = setsOf(m.job) = m :: setsOf.getOrElse(m.job, Nil)
-  def remove(m: SchedTaskSetManager): Unit = setsOf.updateWith(m.job)(_.map(_.filterNot(_ eq m)).filter(_.nonEmpty))
+  def add(m: SchedTaskSetManager): Unit = ofJob(m.job) = m :: setsOf(m.job)
+  def remove(m: SchedTaskSetManager): Unit = ofJob.updateWith(m.job)(_.map(_.filterNot(_ eq m)).filter(_.nonEmpty))
+
+  /** A job's task sets that are not over. */
+  def setsOf(job: String): List[SchedTaskSetManager] = ofJob.getOrElse(job, Nil)
 
   def begin(): Unit = cut.clear()
 
@@ -59,5 +62,5 @@ private[sparksched] final class OfferCuts(scheduler: SchedTaskScheduler, ledger:
 
   private def heldFromAll(executor: String): Int = first.fold(0)(ledger.heldFromAll(executor, _, wants))
 
-  private def wants(job: String): Boolean = wanting.getOrElseUpdate(job, setsOf.getOrElse(job, Nil).exists(_.wantsSlots))
+  private def wants(job: String): Boolean = wanting.getOrElseUpdate(job, setsOf(job).exists(_.wantsSlots))
 }

@@ -39,6 +39,7 @@ private[sparksched] final class OfferRound(
   private var yieldsBefore = Option.empty[Long]
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
+  private val ofStage = mutable.HashMap.empty[String, SchedTaskSetManager]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
   // Queues that were at their ceilings, each by the name of its topmost ancestor, since all executors were last offered.
   private val atCeilings = mutable.HashSet.empty[String]
@@ -49,10 +50,12 @@ private[sparksched] final class OfferRound(
     1000L * scheduler.sc.conf.get(DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT))
 
   def add(manager: SchedTaskSetManager): Unit = {
+    ofStage(manager.stage) = manager
     cuts.add(manager)
     if (manager.isBarrier) gangs += manager
   }
   def remove(manager: SchedTaskSetManager): Unit = {
+    ofStage -= manager.stage
     cuts.remove(manager)
     gangs -= manager
   }
@@ -391,7 +394,7 @@ private[sparksched] final class OfferRound(
   /** Slots that a job's tasks wait for and that its queue leaves it, by the resource profile of the executors that they may use. */
   def waitingSlots(job: String): Map[Int, Int] = {
     val room = enforcement.room(job)
-    ours.iterator.filter(m => m.job == job && !m.isZombie).toList.groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
+    cuts.setsOf(job).filterNot(_.isZombie).groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
       .map { case (profile, slots) => profile -> math.min(slots, room) }
   }
 
@@ -413,7 +416,7 @@ private[sparksched] final class OfferRound(
   }
 
   /** The task set of an active stage. */
-  def managerOf(stage: String): Option[SchedTaskSetManager] = ours.find(_.stage == stage)
+  def taskSetOf(stage: String): Option[SchedTaskSetManager] = ofStage.get(stage)
 
   private def ours: Iterable[SchedTaskSetManager] = ours(sets())
   private def ours(among: Iterator[TaskSetManager]): Iterable[SchedTaskSetManager] = among.collect { case m: SchedTaskSetManager => m }.toList

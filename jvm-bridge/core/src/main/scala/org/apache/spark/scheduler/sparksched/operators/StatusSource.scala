@@ -9,7 +9,6 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.sparksched.jobs.Registry
-import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
 import schedcore.Pace
 import schedcore.events.Event
 import schedcore.ledger.Ledger
@@ -97,7 +96,7 @@ private[sparksched] final class StatusSource(
     val (facts, list, stories) =
       if (scheduler.failOpen.isOpen) (Copied.nothing(scheduler.nowMs), Nil, Map.empty[String, Seq[StoryEntry]])
       else scheduler.synchronized {
-        val facts = copy(withStories, withExecutors)
+        val facts = copied(withStories, withExecutors)
         val list = chosen(facts)
         (facts, list, if (withStories) list.map(j => j.mark.key -> registry.stories.of(j.mark.key)).toMap else Map.empty[String, Seq[StoryEntry]])
       }
@@ -109,18 +108,20 @@ private[sparksched] final class StatusSource(
     StatusDocument(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
-      facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode, facts.users,
+      facts.classes.beside(facts.jobs, facts.nowMs), scheduler.steering.reservationsPaused, scheduler.steering.mode,
+      facts.users.beside(facts.jobs, facts.nowMs),
       if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues)
   }
 
-  private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
+  /** All that the scheduler's lock is needed for; to be called under it. */
+  private[sparksched] def copied(ended: Boolean, onExecutors: Boolean): Copied = {
     val now = scheduler.nowMs
     val (executors, slots) = registry.executors.capacity
     val living = jobs(now)
     Copied(
       now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executors.snapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.beside(living, now),
-      registry.sums.byUser.beside(living, now),
+      if (onExecutors) registry.executors.snapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.totals,
+      registry.sums.byUser.totals,
       math.min(registry.executors.idle.map(_._2).sum, living.map(_.slotsForLater).sum), queues)
   }
 
@@ -169,19 +170,14 @@ private[sparksched] final class StatusSource(
     }
   }
 
-  private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = managerOf(stage.stage).map(_.facts.copy(name = stage.name))
+  private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = scheduler.taskSetOf(stage.stage).map(_.facts.copy(name = stage.name))
 
   /** Pilots that run, by stage that waits for them. */
   private def pilotsOf(living: Seq[JobFacts]): Map[String, Set[Int]] =
-    living.flatMap(_.stages).filter(_.pilots > 0).flatMap(s => managerOf(s.stage).map(s.stage -> _.runningPilots)).toMap
-
-  private def managerOf(stage: String): Option[SchedTaskSetManager] = {
-    val Array(id, attempt) = stage.split('.').map(_.toInt)
-    scheduler.taskSetManagerForAttempt(id, attempt).collect { case ours: SchedTaskSetManager => ours }
-  }
+    living.flatMap(_.stages).filter(_.pilots > 0).flatMap(s => scheduler.taskSetOf(s.stage).map(s.stage -> _.runningPilots)).toMap
 }
 
-private object StatusSource {
+private[sparksched] object StatusSource {
   /** A look at so few takes less than its share, but for the first ones, whose code is not compiled yet. */
   val FewJobs = 100
   /** The share of the time that looks may take. */
@@ -192,11 +188,11 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: ExecutorSnapshot, classes: Map[String, ClassFigures], users: Map[String, ClassFigures], keptFreeSlots: Int = 0,
+      onExecutors: ExecutorSnapshot, classes: ClassTotals, users: ClassTotals, keptFreeSlots: Int = 0,
       queues: Seq[QueueFigures] = Nil)
 
   object Copied {
     def nothing(nowMs: Long): Copied =
-      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorSnapshot.Empty, Map.empty, Map.empty)
+      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorSnapshot.Empty, ClassSums.byClass().totals, ClassSums.byUser().totals)
   }
 }
