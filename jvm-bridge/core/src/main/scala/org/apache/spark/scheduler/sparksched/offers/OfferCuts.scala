@@ -8,17 +8,14 @@ import scala.collection.mutable
 /**
  * Takes from the offers of a round what nobody can use. Spark offers each slot to each task set, and asks again at each level of locality.
  *
- * Executors without free cores are left out, and of the others the held slots that none of the waiting task sets may take. What the
- * ledger would answer to each of these is the same (`docs/adr/0055-offers-without-what-nobody-takes.md`). Used under the scheduler's
- * lock only.
+ * Executors without free cores are left out, and of the others the held slots that none of the waiting task sets may take: to each of
+ * these the ledger would refuse them (`docs/adr/0055-offers-without-what-nobody-takes.md`). If such a hold goes during the round,
+ * the scheduler asks for another one anyway. Used under the scheduler's lock only.
  */
 private[sparksched] final class OfferCuts(scheduler: SchedTaskScheduler, ledger: Ledger) {
-  // The task sets of each job: of a job that holds slots it matters whether any of them wants some.
+  // Of a job that holds slots it matters whether any of its task sets wants some.
   private val ofJob = mutable.HashMap.empty[String, List[SchedTaskSetManager]]
-  // Held slots that this round does not offer, by executor, and the first of the jobs that wanted slots then.
-  private val cut = mutable.LinkedHashMap.empty[String, Int]
-  private var first = Option.empty[String]
-  private val wanting = mutable.HashMap.empty[String, Boolean]
+  private val cut = mutable.HashMap.empty[String, Int] // held slots that this round does not offer, by executor
 
   def add(m: SchedTaskSetManager): Unit = ofJob(m.job) = m :: setsOf(m.job)
   def remove(m: SchedTaskSetManager): Unit = ofJob.updateWith(m.job)(_.map(_.filterNot(_ eq m)).filter(_.nonEmpty))
@@ -38,12 +35,12 @@ private[sparksched] final class OfferCuts(scheduler: SchedTaskScheduler, ledger:
   def withCores(offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] =
     offers.filter(o => o.cores > 0 || !scheduler.isExecutorAlive(o.executorId))
 
-  /** The offers without slots that are held from all task sets that want some. @param firstWanting the first of their jobs */
-  def withoutHeld(offers: IndexedSeq[WorkerOffer], firstWanting: Option[String]): IndexedSeq[WorkerOffer] = {
-    first = firstWanting
-    wanting.clear()
+  /** The offers without slots that are held from all task sets which want some. @param first of their jobs, in the order of claims */
+  def withoutHeld(offers: IndexedSeq[WorkerOffer], first: String): IndexedSeq[WorkerOffer] = {
+    val wanting = mutable.HashMap.empty[String, Boolean]
+    def wants(job: String) = wanting.getOrElseUpdate(job, setsOf(job).exists(_.wantsSlots))
     offers.flatMap { o =>
-      val kept = heldFromAll(o.executorId)
+      val kept = ledger.heldFromAll(o.executorId, first, wants)
       if (kept == 0) Some(o)
       else {
         cut(o.executorId) = kept
@@ -52,15 +49,4 @@ private[sparksched] final class OfferCuts(scheduler: SchedTaskScheduler, ledger:
       }
     }
   }
-
-  /** Whether a slot that was not offered could be taken now. @param firstWanting the first of the jobs that want slots now */
-  def yieldsNow(firstWanting: => Option[String]): Boolean = cut.nonEmpty && {
-    first = firstWanting
-    wanting.clear()
-    first.isDefined && cut.exists { case (executor, kept) => ledger.freeOn(executor) > 0 && heldFromAll(executor) < kept }
-  }
-
-  private def heldFromAll(executor: String): Int = first.fold(0)(ledger.heldFromAll(executor, _, wants))
-
-  private def wants(job: String): Boolean = wanting.getOrElseUpdate(job, setsOf(job).exists(_.wantsSlots))
 }

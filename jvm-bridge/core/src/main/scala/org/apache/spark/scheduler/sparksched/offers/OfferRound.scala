@@ -124,9 +124,9 @@ private[sparksched] final class OfferRound(
   private def cutFrom(all: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
     val offers = cuts.withCores(all)
     if (ledger.heldSlots == 0 || gangs.nonEmpty || scheduler.settings.packs || !offers.exists(o => ledger.heldOn(o.executorId) > 0)) offers
-    else {
-      val left = cuts.withoutHeld(offers, firstWanting)
-      scheduler.records.tally.offersRefused += cuts.executors
+    else firstWanting.fold(offers) { first =>
+      val left = cuts.withoutHeld(offers, first)
+      records.tally.offersRefused += cuts.executors
       left
     }
   }
@@ -297,7 +297,7 @@ private[sparksched] final class OfferRound(
   private def someMayTakeNow: Boolean = {
     // Mostly nothing happened that could have changed an answer, except for gangs, of which some tasks had been promised slots.
     val unchanged = yieldsBefore.isDefined && ledger.yields == yieldsBefore
-    (!unchanged && cuts.yieldsNow(firstWanting)) || refused.indices.exists { i =>
+    refused.indices.exists { i =>
       val (m, executor) = (refused(i), refusedOn(i))
       (!unchanged || m.isBarrier) && m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) &&
         enforcement.planned(m).may && ledger.freeOn(executor) > 0
