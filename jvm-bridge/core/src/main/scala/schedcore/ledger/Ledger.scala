@@ -260,17 +260,21 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def refusedOn(executor: String, job: String): Int = executors.get(executor).fold(0)(_.refusedTo(jobs.get(job)))
 
   /**
-   * Slots held on `executor` that none of the jobs which want slots may take; 0 where pools or floors decide.
+   * Slots held on `executor` that none of the jobs which want slots may take. Floors of queues may let any job take some, and pools
+   * one of equal priority: then these are not counted.
    *
    * @param first the wanting job that comes first: what is held against it is held against all others, but for their own holds
    * @param wants whether the job of a key wants slots
    */
   def heldFromAll(executor: String, first: String, wants: String => Boolean): Int =
-    if (yields.isEmpty) 0
+    if (floors.isDefined) 0
     else executors.get(executor).filter(_.held > 0).fold(0) { e =>
       val asker = jobs.get(first)
       var kept = 0
-      e.heldBy.foreach { case (holder, n) => if (!wants(holder.key)) kept += asker.fold(n)(LedgerOrder.refuses(holder, _, n, 0)) }
+      e.heldBy.foreach { case (holder, n) =>
+        val decides = !holdings.hasPools || asker.forall(_.rule.priority != holder.rule.priority)
+        if (decides && !wants(holder.key)) kept += asker.fold(n)(LedgerOrder.refuses(holder, _, n, 0))
+      }
       kept
     }
 

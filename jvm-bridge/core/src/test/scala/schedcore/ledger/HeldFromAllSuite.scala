@@ -59,9 +59,24 @@ final class HeldFromAllSuite extends AnyFunSuite {
     assert(some > 100)
   }
 
-  test("it is nothing where pools decide: who comes first changes with each launch") {
-    val (ledger, jobs) = grown(new Random(1), pools = true)
-    assert(ledger.heldSlots > 0)
-    assert(executors.map(ledger.heldFromAll(_, jobs.head, _ => false)).sum === 0)
+  test("among equals in pools it is nothing: who comes first changes with each launch") {
+    var (some, among) = (0, 0)
+    for (seed <- 0 until 500) {
+      val random = new Random(seed)
+      val (ledger, jobs) = grown(random, pools = true)
+      val wanting = random.shuffle(jobs).take(1 + random.nextInt(jobs.size)).toSet
+      val first = ledger.firstOf(wanting.iterator).get
+      executors.foreach { e =>
+        val kept = ledger.heldFromAll(e, first, wanting)
+        assert(kept <= wanting.map(ledger.refusedOn(e, _)).min, s"seed $seed: $e")
+        some += kept
+      }
+      val equal = jobs.filter(job => ledger.ruleOf(job).map(_.priority) == ledger.ruleOf(first).map(_.priority)).toSet
+      if (jobs.forall(job => equal(job) || ledger.heldBy(job) == 0)) {
+        among += ledger.heldSlots
+        assert(executors.map(ledger.heldFromAll(_, first, _ => false)).sum === 0, s"seed $seed")
+      }
+    }
+    assert(some > 50 && among > 0)
   }
 }
