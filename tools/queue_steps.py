@@ -19,7 +19,6 @@ class Steps:
     def __init__(self, tree: Mapping[str, Any]) -> None:
         queues = parse_queues(json.dumps(tree))
         assert queues is not None, "a sequence has queues"
-        self.tree = queues
         self.usage = QueueUsage(queues)
 
     def run(self, step: Mapping[str, Any]) -> Any:
@@ -32,9 +31,13 @@ class Steps:
         match step["op"]:
             case "capacity":
                 usage.capacity(step["slots"])
-                return [usage.ceiling(spec.path) for spec in self.tree.queues]
+                return [usage.ceiling(spec.path) for spec in usage.tree.queues]
             case "entered":
                 return usage.entered(job, step["queue"], step["priority"], step["arrival"], step["now_ms"])
+            case "changed":
+                tree = parse_queues(json.dumps(step["tree"]))
+                assert tree is not None, "a step changes to queues"
+                return usage.changed(tree, lambda job: tree.place(step["users"].get(job, "")))
             case "ranked":
                 return usage.ranked(job, step["priority"])
             case "left":
@@ -83,7 +86,7 @@ class Steps:
                 found = usage.preemption.look(wanted, running, step["now_ms"])
                 return [due_ms, [list(each) for each in found]]
             case "place":
-                return self.tree.place(step["user"], step["name"], step["class"])
+                return usage.tree.place(step["user"], step["name"], step["class"])
             case "uses":
                 return [
                     [use.running, use.held, use.peak, use.jobs, use.waiting, use.refused]

@@ -30,30 +30,58 @@ def read_queues(path: Path) -> QueueTree:
 def parse_queues(text: str) -> QueueTree | None:
     """The queues of the setting ``spark.sched.queues``; None where it is empty. Raises ValueError for a text
     that `QueueTree.to_json` does not write."""
-    if not text:
-        return None
-    document = json.loads(text)
+    return _from_document(json.loads(text), "spark.sched.queues") if text else None
+
+
+def with_change(document: Mapping[str, Any], queue: str, changes: Mapping[str, Any]) -> QueueTree:
+    """The queues of the parsed setting, with other values of one queue.
+
+    Args:
+        changes: new values by key, as in the file; None takes the key away.
+
+    Raises:
+        BadInputError: no such queue, or the queues would not fit together.
+    """
+    paths = [entry["queue"] for entry in document["queues"]]
+    if queue not in paths:
+        raise BadInputError(
+            f"queue is {queue!r}{did_you_mean(queue, paths)} but must be one of {', '.join(paths)}"
+        )
+    queues = []
+    for entry in document["queues"]:
+        if entry["queue"] == queue:
+            merged = {**entry, **changes}
+            queues.append({key: value for key, value in merged.items() if value is not None})
+        else:
+            queues.append(entry)
+    return _from_document({**document, "queues": queues}, "the change")
+
+
+def _from_document(document: Any, name: str) -> QueueTree:
     if not isinstance(document, dict) or not isinstance(document.get("queues"), list):
-        raise ValueError(text)
+        raise ValueError(name)
     nested: dict[str, Any] = {}
     for entry in document["queues"]:
         if not isinstance(entry, dict) or not isinstance(entry.get("queue"), str):
-            raise ValueError(text)
+            raise ValueError(name)
         table = nested
-        *ancestors, name = entry["queue"].split(".")
+        *ancestors, last = entry["queue"].split(".")
         for ancestor in ancestors:
             table = table.setdefault(ancestor, {})
-        table[name] = {key: value for key, value in entry.items() if key != "queue"}
-    return _Reader("spark.sched.queues").tree({**document, "queues": nested})
+        table[last] = {key: value for key, value in entry.items() if key != "queue"}
+    return _Reader(name).tree({**document, "queues": nested})
 
 
 _TOP = ("default", "preemption", "queues", "rules")
 _PREEMPTION_KEYS = ("mode", "threshold", "timeout", "interval")
 _MODES = ("off", "observe", "on")
-_KEYS = (
+#: Of a queue.
+KEYS = (
     "floor", "weight", "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout",
     "max_priority", "users",
 )  # fmt: skip
+#: Keys whose values are lists of names.
+LISTS = ("users",)
 _RULE_KEYS = ("queue", "user", "name", "class")
 _AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
 
@@ -138,7 +166,7 @@ class _Reader:
             yield from self._below(path, (*above, spec), children)
 
     def _queue(self, path: str, table: Mapping[str, Any]) -> QueueSpec:
-        self._known(f"queue {path!r}", table, _KEYS)
+        self._known(f"queue {path!r}", table, KEYS)
         return QueueSpec(
             path,
             ceiling=self._amount(path, table, "ceiling", 1),

@@ -136,6 +136,11 @@ class QueueTree:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_path", {queue.path: queue for queue in self.queues})
 
+    @property
+    def leaves(self) -> frozenset[str]:
+        """The queues that jobs can be in: those without queues below them."""
+        return frozenset(spec.path for spec in self.queues) - {spec.parent for spec in self.queues}
+
     def __getitem__(self, path: str) -> QueueSpec:
         found: QueueSpec = self.__dict__["_by_path"][path]
         return found

@@ -376,6 +376,7 @@ class Status:
         counters: whole numbers since the application's start, by name; likewise.
         classes, users: sums over the jobs of each class, and of each user; likewise.
         queues: the tenants' queues, parents before their children; likewise.
+        warnings: sentences about the application that people must know.
     """
 
     now_ms: int
@@ -391,6 +392,7 @@ class Status:
     reservations_paused: bool = False
     mode: str = "on"
     queues: tuple[QueueStatus, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, document: Any) -> Status:
@@ -417,6 +419,7 @@ class Status:
                 reservations_paused=document.get("reservations_paused", False),
                 mode=document.get("mode", "on"),
                 queues=tuple(_read(QueueStatus, each) for each in document.get("queues", ())),
+                warnings=tuple(document.get("warnings", ())),
             )
         except (KeyError, TypeError) as error:
             raise BadInputError(

@@ -43,6 +43,21 @@ class QueueUse:
     def used(self) -> int:
         return self.running + self.held
 
+    def continues(self, was: QueueUse) -> None:
+        """The queue had this before its tree was changed."""
+        self.peak, self.refused = was.peak, was.refused
+
+    def enters(self, entry: QueuedJob, waits: bool) -> None:
+        """A job is in the queue after its tree was changed."""
+        self.running += entry.running
+        self.held += entry.held
+        self.peak = max(self.peak, self.used())
+        if entry.held > 0:
+            self.holders[entry] = None
+        self.jobs += entry.admitted
+        self.waiting += waits
+        self.refused += entry.refused
+
 
 @dataclass(slots=True, eq=False)
 class QueuedJob:

@@ -278,3 +278,73 @@ def observed_floor_evictions(spark: SparkSession) -> Result:
             thread.join()
     found = counters(sc)
     return {"observed": found["floor_evictions_observed"], "evictions": found["evictions"], "story": story}
+
+
+def changed_queues(spark: SparkSession) -> Result:
+    """Three jobs in a queue that runs one: the file, then an operator lets one more run each.
+
+    Between the two the file has a fault. At last the queue itself goes.
+    """
+    sc = spark.sparkContext
+    file = Path(sc.getConf().get("spark.sched.queues.file"))
+    url = sc.uiWebUrl
+    assert url is not None
+
+    def jobs() -> dict[str, JobStatus]:
+        return {job.name: job for job in spark_sched.status(spark).jobs}
+
+    def running() -> list[str]:
+        return sorted(name for name, job in jobs().items() if job.slots.running)
+
+    def write(most: int) -> None:
+        file.write_text(f'default = "team"\n[queues.team]\nmax_running_jobs = {most}\n')
+
+    with release() as end:
+
+        def work(name: str) -> None:
+            with spark_sched.job(spark, name):
+                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        threads = [InheritableThread(target=work, args=(name,)) for name in ("a", "b", "c")]
+        for here, thread in enumerate(threads, start=1):
+            thread.start()
+            wait_until(lambda here=here: len(jobs()) == here, "the job was to come")
+        wait_until(lambda: running() == ["a"], "one job was to run")
+        write(2)
+        wait_until(lambda: running() == ["a", "b"], "the changed file was to admit the next job")
+        write(-1)
+        wait_until(lambda: bool(spark_sched.status(spark).warnings), "the fault was to be told")
+        fault = spark_sched.status(spark).warnings
+        shown = command("queue", "show", url)[1]
+        tab = page(f"{url}/scheduling/")
+        top = command("top", url, "--once")[1]
+        unknown = command("queue", "set", url, "teem", "max_running_jobs=3")
+        done = command("queue", "set", url, "team", "max_running_jobs=3", "ceiling=4")
+        wait_until(lambda: running() == ["a", "b", "c"], "the operator's change was to admit the last job")
+        file.write_text(
+            'default = "rest"\n[queues.rest]\n[queues.other]\n[[rules]]\nqueue="other"\nname="b"\n'
+        )
+        wait_until(lambda: jobs()["a"].order.queue_name == "rest", "the queue was to go")
+        queues = {name: job.order.queue_name for name, job in jobs().items()}
+        story = str(spark_sched.explain(spark, "b"))
+        warnings = spark_sched.status(spark).warnings
+        after = command("queue", "show", url)[1]
+        stale = command("queue", "load", url, str(file))[1]
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "fault": fault,
+        "shown": shown,
+        "tab": tab,
+        "top": top,
+        "unknown": unknown,
+        "done": done,
+        "queues": queues,
+        "story": story,
+        "warnings": warnings,
+        "after": after,
+        "stale": stale,
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +32,8 @@ PROMISED = QueueTree(
 )
 EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
 OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
+FILE = Path(tempfile.gettempdir()) / f"spark-sched-queues-{os.getpid()}.toml"
+ONE_AT_A_TIME = QueueTree((QueueSpec("team", max_running_jobs=1),), (), "team")
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 
@@ -127,3 +132,37 @@ def test_a_job_for_which_there_is_no_place_is_cancelled_and_says_why(scenario: S
     found = scenario("refused_job")
     assert "job second: queue q runs 1 job, its most, and as many jobs wait as may" in found["said"]
     assert found["refused"] == [1]
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={ONE_AT_A_TIME.to_json()}",
+    f"spark.sched.queues.file={FILE}",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_queues_change_while_jobs_run_and_a_faulty_file_changes_nothing(scenario: Scenario) -> None:
+    try:
+        found = scenario("changed_queues")
+    finally:
+        FILE.unlink(missing_ok=True)
+    (fault,) = found["fault"]
+    assert fault == (
+        f"the file of queues is refused, the queues stay as they are: {FILE}: queue 'team' has "
+        "max_running_jobs -1 but it must be a whole number from 1 to 2147483647"
+    )
+    assert "team: max_running_jobs 2; now 2 slots run, 0 are held, 2 jobs run, 1 wait" in found["shown"]
+    assert f"changed by the file {FILE} at" in found["shown"]
+    assert all("the file of queues is refused" in found[view] for view in ("shown", "tab", "top"))
+    assert found["unknown"][0] == 2
+    assert "queue is 'teem' (did you mean 'team'?)" in found["unknown"][1]
+    assert found["done"] == [0, "queue team: max_running_jobs 2 -> 3, ceiling none -> 4\n"]
+    # The queue is gone: the rules place its jobs, which go on.
+    assert found["queues"] == {"a": "rest", "b": "other", "c": "rest"}
+    assert "its queue team is gone, and it is in queue other" in found["story"]
+    assert found["warnings"] == []
+    assert "rule: name b -> other\ndefault: rest" in found["after"]
+    assert found["stale"] == "the queues are so already: nothing was changed\n"
+    assert (found["violations"], found["failed_open"]) == (0, 0)

@@ -23,6 +23,24 @@ final class QueueUse(val spec: QueueSpec) {
   /** Jobs that hold slots, in the order in which they began to. */
   private[enforce] val holders = mutable.LinkedHashSet.empty[QueuedJob]
   def used: Int = running + held
+
+  /** The queue had this before its tree was changed. */
+  private[enforce] def continues(was: QueueUse): Unit = {
+    peak = was.peak
+    refused = was.refused
+    slotMs = was.slotMs
+  }
+
+  /** A job is in the queue after its tree was changed. */
+  private[enforce] def enters(entry: QueuedJob, waits: Boolean): Unit = {
+    running += entry.running
+    held += entry.held
+    peak = math.max(peak, used)
+    if (entry.held > 0) holders += entry
+    if (entry.admitted) jobs += 1
+    if (waits) waiting += 1
+    if (entry.refused) refused += 1
+  }
 }
 
 /**

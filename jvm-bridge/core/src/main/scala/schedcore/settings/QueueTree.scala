@@ -61,6 +61,9 @@ final case class QueueTree(
     queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String, preemption: PreemptionRule = PreemptionRule()) {
   private val byPath = queues.map(q => q.path -> q).toMap
 
+  /** The queues that jobs can be in: those without queues below them. */
+  val leaves: Set[String] = queues.map(_.path).toSet -- queues.map(q => q.path.substring(0, math.max(0, q.path.lastIndexOf('.'))))
+
   /** The queue and its ancestors, from the top down. */
   def pathOf(queue: String): Seq[QueueSpec] = {
     val parts = queue.split('.')
@@ -83,6 +86,9 @@ final case class QueueTree(
   /** The highest priority of a job in the queue. */
   def maxPriority(queue: String): Int = pathOf(queue).flatMap(_.maxPriority).minOption.getOrElse(Int.MaxValue)
 }
+
+/** The tenants' queues at the start. @param text the setting that the tree was read from; @param file that is watched; empty: none */
+final case class QueueSettings(tree: QueueTree, text: String, file: String)
 
 object QueueTree {
   private val mapper = new ObjectMapper()

@@ -40,13 +40,15 @@ final case class PlanFacts(
  * @param users likewise of each user
  * @param reservationsPaused whether an operator lets no job hold slots
  * @param mode one of [[Modes]]
+ * @param warnings sentences about the application that people must know
  */
 final case class StatusDocument(
     nowMs: Long, application: ApplicationFacts, planner: PlannerFacts, plans: PlanFacts, jobs: Seq[JobFacts],
     stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
     counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty, reservationsPaused: Boolean = false,
     mode: String = Modes.On, users: Map[String, ClassFigures] = Map.empty,
-    whys: Map[String, String] = Map.empty, queues: Seq[QueueFigures] = Nil) {
+    whys: Map[String, String] = Map.empty, queues: Seq[QueueFigures] = Nil,
+    warnings: Seq[String] = Nil) {
 
   def toJson: String = toNode.toString
 
@@ -65,6 +67,7 @@ final case class StatusDocument(
     writeSums("class", classes, root.putArray("classes"))
     writeSums("user", users, root.putArray("users"))
     if (queues.nonEmpty) writeQueues(root.putArray("queues"))
+    if (warnings.nonEmpty) warnings.foldLeft(root.putArray("warnings"))(_.add(_))
     root
   }
 

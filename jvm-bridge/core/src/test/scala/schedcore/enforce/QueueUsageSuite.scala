@@ -42,6 +42,9 @@ final class QueueUsageSuite extends AnyFunSuite {
         usage.capacity(int("slots"))
         list(usage.uses.map(use => usage.ceiling(use.spec.path).toString))
       case "entered" => usage.entered(job, text("queue"), int("priority"), int("arrival"), step.required("now_ms").asLong).toString
+      case "changed" =>
+        val tree = QueueTree.parse(step.required("tree").toString).get
+        list(usage.changed(tree, job => tree.place(step.required("users").path(job).asText(""), "", "")).map(quoted))
       case "ranked" => usage.ranked(job, int("priority")).toString
       case "left" => list(usage.left(job).map(quoted))
       case "overdue" =>

@@ -21,11 +21,10 @@ private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, cont
     stateSent = () => heldSlotEvents.forget())
   val heldSlotEvents: HeldSlotEvents = new HeldSlotEvents(events)
   /** The tenants' queues. */
-  val queues: Option[QueueUsage] = settings.queues.map(new QueueUsage(_))
+  val queues: Option[QueueUsage] = settings.queues.map(q => new QueueUsage(q.tree))
   val ledger: Ledger = RecordedLedger.orPlain(
     queues.fold[LedgerListener](heldSlotEvents)(new HoldsOfQueues(heldSlotEvents, _)), settings.idle, context.startTime,
     context.conf.getOption(RecordedLedger.Setting))
-  queues.foreach(q => ledger.limitHolds(q.mayHold, q.shares.map(_ => q)))
   val plans = new ReceivedPlans(settings.planner.patienceMs)
   val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _),

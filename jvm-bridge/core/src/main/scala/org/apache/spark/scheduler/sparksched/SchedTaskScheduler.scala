@@ -73,6 +73,7 @@ private[spark] final class SchedTaskScheduler(
     revival.start()
     SparkSched.register(context, this)
     views.attach()
+    steering.start()
     records.origins.start()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
@@ -88,7 +89,7 @@ private[spark] final class SchedTaskScheduler(
 
   override def stop(exitCode: Int): Unit = {
     AllSteps(
-      () => { revival.stop(); timer.stop() },
+      () => { revival.stop(); timer.stop(); steering.stop() },
       () => timer.join(), // A running look would write into the event log after that is closed.
       () => allocation.foreach(_.stop()),
       () => arrivals.sqlOutlook.stop(),

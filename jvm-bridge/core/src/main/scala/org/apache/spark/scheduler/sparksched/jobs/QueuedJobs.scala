@@ -7,7 +7,7 @@ import schedcore.PlainText
 import schedcore.enforce.QueueUsage
 import schedcore.ledger.Ledger
 import schedcore.marks.JobMark
-import schedcore.settings.MarkWarning
+import schedcore.settings.{MarkWarning, QueueTree}
 
 /**
  * The application's jobs in the tenants' queues. Used under the scheduler's lock only.
@@ -50,8 +50,9 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
     if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) refusals -= mark.key
     else refusals(mark.key) = new Refused(nowMs)
 
-  private def queueOf(mark: JobMark): String =
-    queues.tree.place(mark.user.getOrElse(""), mark.name, mark.jobClass.getOrElse(""))
+  private def queueOf(mark: JobMark): String = placed(queues.tree, mark)
+  private def placed(tree: QueueTree, mark: JobMark): String =
+    tree.place(mark.user.getOrElse(""), mark.name, mark.jobClass.getOrElse(""))
 
   /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */
   def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit =
@@ -123,6 +124,30 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
     admissions += 1
     ended(job, nowMs)
   }
+
+  // ---- another tree --------------------------------------------------------------------------------------------
+
+  /**
+   * The queues are those of another tree from now on. Jobs stay where they are, if their queues are still there.
+   *
+   * @param mark of a job
+   * @return the jobs that the change concerns, with what they do
+   */
+  def changed(tree: QueueTree, mark: String => Option[JobMark], nowMs: Long): Seq[(String, String)] = {
+    val moved = mutable.ListBuffer.empty[(String, String)]
+    val admitted = queues.changed(tree, job => {
+      val queue = mark(job).fold(tree.default)(placed(tree, _))
+      moved += job -> s"its queue ${queues.queueOf(job).getOrElse("")} is gone, and it is in queue $queue"
+      queue
+    })
+    admissions += admitted.size
+    limitHolds()
+    moved.toList ++ admitted.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+  }
+
+  /** The ledger asks the queues about held slots, and about floors only if there are some. */
+  private def limitHolds(): Unit = ledger.limitHolds(queues.mayHold, queues.shares.map(_ => queues))
+  limitHolds()
 
   // ---- slots ---------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import schedcore.ledger.{HeldIdle, HeldIdleSums, Ledger, PoolShare, Rule, TaskSh
 import schedcore.marks.{JobCrowds, JobMark, Origin, SessionUsers}
 import schedcore.operators.{CalledJobs, Orders}
 import schedcore.plan.Overlay
-import schedcore.settings.Settings
+import schedcore.settings.{QueueTree, Settings}
 import schedcore.status.{JobFacts, JobQueue, JobStories, JobSums, JobTimes, PlanForJob, SlotTimes, StageFacts, StageNames}
 
 /**
@@ -285,6 +285,10 @@ private[sparksched] final class Registry(
     events.offer(change)
     applyPlan(plans, change.timeMs)
   }
+
+  /** The tenants' queues are these from now on. */
+  def queuesChanged(tree: QueueTree, nowMs: Long): Unit =
+    queued.foreach(q => toldByQueue(q.changed(tree, jobs.get(_).map(_.mark), nowMs), nowMs))
 
   // ---- what people are shown ---------------------------------------------------------------------------------
 

@@ -6,11 +6,13 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.sparksched.jobs.Registry
 import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
-import schedcore.Pace
+import schedcore.{Pace, PlainText}
 import schedcore.events.Event
 import schedcore.ledger.Ledger
 import schedcore.operators.CalledJobs
@@ -65,6 +67,18 @@ private[sparksched] final class StatusSource(
     (living.copy(whys = living.whys ++ ended.map(job => job.mark.key -> why.of(job))), ended)
   }
 
+  /** The tenants' queues as they are in force, as JSON; `tree` is null where the application has none. */
+  def queueTree: String = {
+    val root = mapper.createObjectNode().put("schema", StatusDocument.Schema)
+    scheduler.steering.queuesInForce.fold[Any](root.putNull("tree")) { q =>
+      root.put("version", q.version).put("from", PlainText.of(q.from)).put("since_ms", q.sinceMs)
+      root.set[ObjectNode]("tree", mapper.readTree(q.text))
+    }
+    val warnings = root.putArray("warnings")
+    scheduler.steering.warnings.foreach(warnings.add(_))
+    root.toString
+  }
+
   /** Without the part on each executor. */
   private def brief: StatusDocument = made(withStories = false, withExecutors = false, withReasons = false)(_.jobs)
 
@@ -110,7 +124,7 @@ private[sparksched] final class StatusSource(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
       facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode, facts.users,
-      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues)
+      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues, scheduler.steering.warnings)
   }
 
   private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
@@ -182,6 +196,8 @@ private[sparksched] final class StatusSource(
 }
 
 private object StatusSource {
+  private val mapper = new ObjectMapper
+
   /** A look at so few takes less than its share, but for the first ones, whose code is not compiled yet. */
   val FewJobs = 100
   /** The share of the time that looks may take. */
