@@ -86,7 +86,7 @@ class Steps:
                 found = usage.preemption.look(wanted, running, step["now_ms"])
                 return [due_ms, [list(each) for each in found]]
             case "place":
-                return usage.tree.place(step["user"], step["name"], step["class"])
+                return usage.tree.place(step["user"], step["name"], step["class"], step.get("groups", ()))
             case "uses":
                 return [
                     [use.running, use.held, use.peak, use.jobs, use.waiting, use.refused]

@@ -31,9 +31,10 @@ OUT = Path(__file__).parents[1] / "protocol" / "golden" / "queues" / "tree-rando
 LEAVES = ("a.x", "a.y", "b", "c.z.w")
 QUEUES = ("a", "a.x", "a.y", "b", "c", "c.z", "c.z.w")
 USERS = ("ann", "bob", "eve-1", "")
+GROUPS = ("staff", "leads", "etl-7")
 
 
-def _tree(rng: random.Random, shares: bool, without: str = "") -> dict[str, Any]:
+def _tree(rng: random.Random, shares: bool, without: str = "", groups: bool = False) -> dict[str, Any]:
     """Any limits at the top; below, limits that no ancestor has. With ``shares`` any floors."""
     queues: list[dict[str, Any]] = []
     paths = [path for path in QUEUES if path != without]
@@ -57,6 +58,8 @@ def _tree(rng: random.Random, shares: bool, without: str = "") -> dict[str, Any]
                 queue["wait_timeout"] = rng.choice(("0ms", "100 ms", "3s"))
         if path != "b" and rng.random() < 0.3:
             queue["users"] = rng.choice((["ann"], ["eve-*", "bob"], ["*"]))
+        if groups and path != "b" and rng.random() < 0.3:
+            queue["groups"] = rng.choice((["staff"], ["etl-*", "leads"]))
         if shares and rng.random() < 0.6:
             queue["floor"] = rng.choice((1, 2, "12.5 %")) if "." in path else rng.choice((4, "25 %"))
         if shares and rng.random() < 0.6:
@@ -69,6 +72,8 @@ def _tree(rng: random.Random, shares: bool, without: str = "") -> dict[str, Any]
             rule["name"] = rng.choice(("report*", "*x*", "a.c", "report"))
         if rng.random() < 0.2:
             rule["class"] = "etl"
+        if groups and rng.random() < 0.5:
+            rule["group"] = rng.choice(("staff", "etl-*", "*ea*"))
         rules.append(rule)
     tree: dict[str, Any] = {"default": "b", "queues": queues, "rules": rules}
     if shares and any("floor" in queue for queue in queues):
@@ -85,10 +90,12 @@ def _leaves(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if not any(each.startswith(f"{path}.") for each in paths)]
 
 
-def _steps(rng: random.Random, shares: bool, without: str = "") -> tuple[dict[str, Any], Steps]:
+def _steps(
+    rng: random.Random, shares: bool, without: str = "", groups: bool = False
+) -> tuple[dict[str, Any], Steps]:
     """A random tree, and a player for it."""
     while True:
-        tree = _tree(rng, shares, without)
+        tree = _tree(rng, shares, without, groups)
         try:
             return tree, Steps(tree)
         except BadInputError:  # floors that do not fit together, or not below the ceilings
@@ -133,7 +140,7 @@ def _sequence(seed: int) -> dict[str, Any]:
             do(op, slots=rng.randint(0, 12))
         elif op == "changed":
             without = rng.choice(("", "a.y", "c.z.w"))
-            tree_now, _ = _steps(rng, rng.random() < 0.5, without)
+            tree_now, _ = _steps(rng, rng.random() < 0.5, without, groups=True)
             leaves = _leaves([each["queue"] for each in tree_now["queues"]])
             for late in do(op, tree=tree_now, users=dict(users)):
                 refused.pop(late, None)
@@ -182,7 +189,8 @@ def _sequence(seed: int) -> dict[str, Any]:
             do(op, job=rng.choice((job, "nobody")))
         elif op == "place":
             do(op, user=rng.choice(USERS), name=rng.choice(("report-1", "abc", "a.c", "axc", "x")),
-               **{"class": rng.choice(("", "etl"))})  # fmt: skip
+               **{"class": rng.choice(("", "etl"))},
+               **({"groups": rng.sample(GROUPS, rng.randint(0, 2))} if changes else {}))  # fmt: skip
         elif op == "uses":
             do(op)
         elif op == "order":

@@ -78,11 +78,11 @@ _MODES = ("off", "observe", "on")
 #: Of a queue.
 KEYS = (
     "floor", "weight", "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout",
-    "max_priority", "users",
+    "max_priority", "users", "groups",
 )  # fmt: skip
 #: Keys whose values are lists of names.
-LISTS = ("users",)
-_RULE_KEYS = ("queue", "user", "name", "class")
+LISTS = ("users", "groups")
+_RULE_KEYS = ("queue", "user", "group", "name", "class")
 _AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
 
 
@@ -104,21 +104,22 @@ class _Reader:
         numbered = enumerate(rules)
         found = tuple(self._rule(f"rules[{number}]", rule, paths, parents) for number, rule in numbered)
         for number, placed in enumerate(found[:-1]):
-            if (placed.user, placed.name, placed.job_class) == (None, None, None):
+            if (placed.user, placed.group, placed.name, placed.job_class) == (None, None, None, None):
                 raise self._bad(
                     f"rules[{number}] has no condition, so that the rules after it never apply: give it one "
-                    "of user, name and class, or move it to the end"
+                    "of user, group, name and class, or move it to the end"
                 )
         if "default" not in top:
             raise self._bad("default is missing but must name the queue of jobs that no rule places")
         default = self._leaf("default", top["default"], paths, parents)
         self._promised("", queues)
         tree = QueueTree(queues, found, default, self._preemption(top, queues))
-        closed = next((spec for spec in tree.path_of(default) if spec.users), None)
+        closed = next((spec for spec in tree.path_of(default) if spec.users or spec.groups), None)
         if closed is not None:
+            which = "users" if closed.users else "groups"
             raise self._bad(
-                f"default is {default!r} but queue {closed.path!r} has users, so that jobs of other users "
-                "would have no queue: name a queue without users"
+                f"default is {default!r} but queue {closed.path!r} has {which}, so that jobs of other users "
+                f"would have no queue: name a queue without {which}"
             )
         return tree
 
@@ -175,9 +176,10 @@ class _Reader:
             max_waiting_jobs=self._whole(path, table, "max_waiting_jobs", 0, _INT_MAX),
             wait_timeout_ms=self._time_ms(path, table, "wait_timeout"),
             max_priority=self._whole(path, table, "max_priority", _INT_MIN, _INT_MAX),
-            users=self._users(path, table),
+            users=self._names(path, table, "users"),
+            groups=self._names(path, table, "groups"),
             floor=self._amount(path, table, "floor", 1),
-            weight=self._weight(path, table),
+            weight=self._number(path, table, "weight", _LEAST_WEIGHT, _MOST_WEIGHT),
         )
 
     def _within(self, spec: QueueSpec, above: tuple[QueueSpec, ...]) -> None:
@@ -262,7 +264,9 @@ class _Reader:
         for key in _RULE_KEYS[1:]:
             if key in table and (not isinstance(table[key], str) or not table[key]):
                 raise self._wrong(f"{where}.{key}", table[key], "a text in quotes, in which * is any text")
-        return PlacementRule(queue, table.get("user"), table.get("name"), table.get("class"))
+        return PlacementRule(
+            queue, table.get("user"), table.get("name"), table.get("class"), table.get("group")
+        )
 
     def _leaf(self, where: str, value: object, paths: list[str], parents: set[str]) -> str:
         if not isinstance(value, str) or value not in paths:
@@ -299,14 +303,14 @@ class _Reader:
             raise self._wrong_of(path, key, value, f"a whole number from {least} to {most}")
         return value
 
-    def _weight(self, path: str, table: Mapping[str, Any]) -> float | None:
-        value = table.get("weight")
+    def _number(
+        self, path: str, table: Mapping[str, Any], key: str, least: float, most: float
+    ) -> float | None:
+        value = table.get(key)
         if value is None:
             return None
-        if type(value) not in (int, float) or not _LEAST_WEIGHT <= value <= _MOST_WEIGHT:
-            raise self._wrong_of(
-                path, "weight", value, f"a number from {_LEAST_WEIGHT:g} to {_MOST_WEIGHT:,}"
-            )
+        if type(value) not in (int, float) or not least <= value <= most:
+            raise self._wrong_of(path, key, value, f"a number from {least:g} to {most:,}")
         return float(value)
 
     def _time_ms(self, path: str, table: Mapping[str, Any], key: str) -> int | None:
@@ -318,11 +322,11 @@ class _Reader:
         except (ValueError, TypeError, AttributeError):
             raise self._wrong_of(path, key, value, f"a time in quotes such as {TIME_EXAMPLES}") from None
 
-    def _users(self, path: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-        value = table.get("users", ["*"])
+    def _names(self, path: str, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        value = table.get(key, ["*"])
         if not isinstance(value, list) or not value or not all(isinstance(u, str) and u for u in value):
-            raise self._wrong_of(path, "users", value, "a list of names in quotes, in which * is any text")
-        return tuple(value) if "users" in table else ()
+            raise self._wrong_of(path, key, value, "a list of names in quotes, in which * is any text")
+        return tuple(value) if key in table else ()
 
     # ---- messages ----
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -66,9 +66,10 @@ class QueueSpec:
         max_waiting_jobs: the most jobs that wait; the next one is cancelled.
         wait_timeout_ms: how long a job waits before it is cancelled.
         max_priority: higher priorities of its jobs are lowered to it.
-        users: patterns of the users whose jobs it takes; empty: everybody's.
+        users: patterns of the users whose jobs it takes; without users and groups it takes everybody's.
         floor: slots that its jobs get before those of queues that have theirs; None: it is promised none.
         weight: its part of the slots above the floors, beside its siblings'; None: 1.
+        groups: patterns of the groups whose users' jobs it takes, too.
     """
 
     path: str
@@ -81,6 +82,15 @@ class QueueSpec:
     users: tuple[str, ...] = ()
     floor: Amount | None = None
     weight: float | None = None
+    groups: tuple[str, ...] = ()
+
+    def takes(self, user: str, groups: Collection[str]) -> bool:
+        """Whether it takes jobs of such a user."""
+        if not self.users and not self.groups:
+            return True
+        return any(matches(pattern, user) for pattern in self.users) or any(
+            matches(pattern, group) for pattern in self.groups for group in groups
+        )
 
     @property
     def parent(self) -> str:
@@ -96,10 +106,13 @@ class PlacementRule:
     user: str | None = None
     name: str | None = None
     job_class: str | None = None
+    group: str | None = None
 
-    def matches(self, user: str, name: str, job_class: str) -> bool:
+    def matches(self, user: str, name: str, job_class: str, groups: Collection[str]) -> bool:
         given = ((self.user, user), (self.name, name), (self.job_class, job_class))
-        return all(pattern is None or matches(pattern, text) for pattern, text in given)
+        return all(pattern is None or matches(pattern, text) for pattern, text in given) and (
+            self.group is None or any(matches(self.group, group) for group in groups)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +163,16 @@ class QueueTree:
         parts = queue.split(".")
         return [self[".".join(parts[: n + 1])] for n in range(len(parts))]
 
-    def takes(self, queue: str, user: str) -> bool:
-        """Whether the queue and its ancestors take jobs of the user."""
-        return all(
-            not spec.users or any(matches(pattern, user) for pattern in spec.users)
-            for spec in self.path_of(queue)
-        )
+    def takes(self, queue: str, user: str, groups: Collection[str] = ()) -> bool:
+        """Whether the queue and its ancestors take jobs of the user, who is in these groups."""
+        return all(spec.takes(user, groups) for spec in self.path_of(queue))
 
-    def place(self, user: str, name: str = "", job_class: str = "") -> str:
+    def place(
+        self, user: str, name: str = "", job_class: str = "", groups: Collection[str] = frozenset()
+    ) -> str:
         """The queue of a job: of the first rule that matches it and whose queue takes its user's jobs."""
         for rule in self.rules:
-            if rule.matches(user, name, job_class) and self.takes(rule.queue, user):
+            if rule.matches(user, name, job_class, groups) and self.takes(rule.queue, user, groups):
                 return rule.queue
         return self.default
 
@@ -216,9 +228,10 @@ def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
         yield "wait_timeout", f"{spec.wait_timeout_ms} ms"
     if spec.max_priority is not None:
         yield "max_priority", spec.max_priority
-    if spec.users:
-        yield "users", list(spec.users)
+    for key in ("users", "groups"):
+        if getattr(spec, key):
+            yield key, list(getattr(spec, key))
 
 
 def _conditions(rule: PlacementRule) -> tuple[tuple[str, str | None], ...]:
-    return ("user", rule.user), ("name", rule.name), ("class", rule.job_class)
+    return ("user", rule.user), ("group", rule.group), ("name", rule.name), ("class", rule.job_class)

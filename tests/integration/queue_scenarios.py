@@ -348,3 +348,27 @@ def changed_queues(spark: SparkSession) -> Result:
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],
     }
+
+
+def groups_of_users(spark: SparkSession) -> Result:
+    """A job of this process's user, and one of an unknown user: queue, priority, story."""
+    sc = spark.sparkContext
+    found: Result = {}
+    with release() as end:
+
+        def work(name: str, user: str | None) -> None:
+            with spark_sched.job(spark, name, user=user, priority=9):
+                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        people = {"own": None, "strange": "no-such-user"}
+        threads = [InheritableThread(target=work, args=each) for each in people.items()]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(spark_sched.status(spark).jobs) == 2, "both jobs were to come")
+        for job in spark_sched.status(spark).jobs:
+            story = str(spark_sched.explain(spark, job.name))
+            found[job.name] = (job.order.queue_name, job.marks.priority, story)
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return found

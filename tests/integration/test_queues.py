@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -34,6 +35,12 @@ EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval
 OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
 FILE = Path(tempfile.gettempdir()) / f"spark-sched-queues-{os.getpid()}.toml"
 ONE_AT_A_TIME = QueueTree((QueueSpec("team", max_running_jobs=1),), (), "team")
+(GROUP, *_) = subprocess.run(["id", "-Gn"], check=True, capture_output=True, text=True).stdout.split()
+BY_GROUP = QueueTree(
+    (QueueSpec("staff", groups=(GROUP,), max_priority=3), QueueSpec("rest", max_priority=0)),
+    (PlacementRule("staff", group=GROUP),),
+    "rest",
+)
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 
@@ -166,3 +173,13 @@ def test_queues_change_while_jobs_run_and_a_faulty_file_changes_nothing(scenario
     assert "rule: name b -> other\ndefault: rest" in found["after"]
     assert found["stale"] == "the queues are so already: nothing was changed\n"
     assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on("spark-sched:local[2]", f"spark.sched.queues={BY_GROUP.to_json()}", "spark.sched.planner.enabled=false")
+def test_the_groups_of_the_system_place_jobs_and_an_unknown_user_has_no_rights(scenario: Scenario) -> None:
+    found = scenario("groups_of_users")
+    assert found["own"][:2] == ["staff", 3]
+    assert found["strange"][:2] == ["rest", 0]
+    unknown = "queues and rules by group do not count for this job"
+    assert unknown not in found["own"][2]
+    assert f"the groups of user no-such-user are unknown: {unknown}" in found["strange"][2]

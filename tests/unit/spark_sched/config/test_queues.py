@@ -239,3 +239,19 @@ def test_a_driver_is_given_the_setting_or_the_fault(
     assert json.loads(capsys.readouterr().out) == {"queues": read_queues(EXAMPLE).to_json()}
     assert queue_check.main(str(written(tmp_path, "default = 1"))) == 0
     assert "queues is missing" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_groups_cross_as_one_line_and_close_a_queue() -> None:
+    line = (
+        '{"default":"rest","queues":[{"queue":"bi","groups":["bi-*"]},{"queue":"rest"}],'
+        '"rules":[{"queue":"bi","group":"bi-*","name":"x*"}]}'
+    )
+    tree = parse_queues(line)
+    assert tree is not None
+    assert tree.to_json() == line
+    assert tree.place("ann", "x1", groups={"staff", "bi-eu"}) == "bi"
+    assert [tree.place("ann", "x1", groups={"staff"}), tree.place("ann", "y", groups={"bi-eu"})] == [
+        "rest"
+    ] * 2
+    with pytest.raises(BadInputError, match=r"default is 'bi' but queue 'bi' has groups, so that jobs"):
+        parse_queues('{"default":"bi","queues":[{"queue":"bi","groups":["a"]}]}')

@@ -34,7 +34,8 @@ private[enforce] final class QueuedJob(
 final class QueueUsage(began: QueueTree) extends HoldFloors {
   import QueueUsage._
 
-  private var inForce = new Queues(began)
+  // Whether it asks for groups is also read without the owner's lock.
+  @volatile private var inForce = new Queues(began)
   private val jobs = mutable.LinkedHashMap.empty[String, QueuedJob]
   private val waitingJobs = mutable.LinkedHashSet.empty[QueuedJob]
   // The places of those that wait; None: one of them came, went or changed since they were asked for. A look asks for all of them.

@@ -84,7 +84,9 @@ final class QueueUsageSuite extends AnyFunSuite {
         }.toList
         val found = preemption.look(wanted, running, step.required("now_ms").asLong)
         list(Seq(due, list(found.map(each => list(Seq(each.task.toString, quoted(each.queue)))))))
-      case "place" => quoted(usage.tree.place(text("user"), text("name"), text("class")))
+      case "place" =>
+        val groups = step.path("groups").elements().asScala.map(_.asText).toSet
+        quoted(usage.tree.place(text("user"), text("name"), text("class"), groups))
       case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }
   }

@@ -17,8 +17,10 @@ import schedcore.settings.{MarkWarning, QueueTree}
  * is cancelled, and refused jobs run.
  *
  * @param refuse cancels a Spark job of a job that its queue lets wait no longer, with a sentence that says why
+ * @param groups of a user as far as they are known; None: they are not
  */
-private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, refuse: (Int, String) => Unit) {
+private[sparksched] final class QueuedJobs(
+    queues: QueueUsage, ledger: Ledger, refuse: (Int, String) => Unit, groups: String => Option[Set[String]] = _ => None) {
   import QueuedJobs._
 
   private var admissions = 0L
@@ -51,8 +53,17 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
     else refusals(mark.key) = new Refused(nowMs)
 
   private def queueOf(mark: JobMark): String = placed(queues.tree, mark)
-  private def placed(tree: QueueTree, mark: JobMark): String =
-    tree.place(mark.user.getOrElse(""), mark.name, mark.jobClass.getOrElse(""))
+  private def placed(tree: QueueTree, mark: JobMark): String = {
+    val user = mark.user.getOrElse("")
+    tree.place(user, mark.name, mark.jobClass.getOrElse(""), if (tree.usesGroups) groups(user).getOrElse(Set.empty) else Set.empty)
+  }
+
+  /** A sentence where the groups of the job's user matter and are unknown: then no right counts that a group has. */
+  def withoutGroups(mark: JobMark): Option[String] = {
+    val user = mark.user.getOrElse("")
+    Option.when(queues.tree.usesGroups && groups(user).isEmpty)(
+      s"the groups of user ${PlainText.of(user)} are unknown: queues and rules by group do not count for this job")
+  }
 
   /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */
   def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit =

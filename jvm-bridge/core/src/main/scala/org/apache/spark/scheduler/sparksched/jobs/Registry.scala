@@ -93,7 +93,7 @@ private[sparksched] final class Registry(
   /** The mark under which the Spark job counts: its own, or that of the job which has what is too much. */
   private def admitted(marked: JobMark, sparkJob: Int): JobMark = {
     // The history identifies jobs by user and name; without a marked user it is the application's.
-    val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
+    val mark = marked.copy(user = Some(userOf(marked)))
     if (jobs.contains(mark.key)) mark
     else sparkJobs.jobOf(sparkJob).filter(JobCrowds.isRest).flatMap(jobs.get(_)).fold(crowds.admitted(mark))(_.mark)
   }
@@ -110,7 +110,7 @@ private[sparksched] final class Registry(
     val waits = queued.flatMap(_.began(mark, arrivals, nowMs))
     ledger.jobRanked(mark.key, plans.rank(mark.key), arrivals)
     stories.submitted(mark.key, nowMs)
-    waits.foreach(stories.add(mark.key, nowMs, _))
+    (queued.flatMap(_.withoutGroups(mark)) ++ waits).foreach(stories.add(mark.key, nowMs, _))
     sums.begun(mark)
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
   }
@@ -285,6 +285,10 @@ private[sparksched] final class Registry(
     events.offer(change)
     applyPlan(plans, change.timeMs)
   }
+
+  /** The user whose a job with this mark is. */
+  def userOf(mark: JobMark): String = mark.user.getOrElse(applicationUser)
+  def usersOfJobs: Seq[String] = jobs.valuesIterator.flatMap(_.mark.user).toList.distinct
 
   /** The tenants' queues are these from now on. */
   def queuesChanged(tree: QueueTree, nowMs: Long): Unit =

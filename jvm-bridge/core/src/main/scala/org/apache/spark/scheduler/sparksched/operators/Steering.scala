@@ -234,6 +234,8 @@ private[sparksched] final class Steering(
 
   /** @param version of the queues that the change is made of: others may have changed them meanwhile. None: that does not matter */
   private def changeQueues(text: String, version: Option[String], by: String): Either[Refusal, String] = parsed(text).flatMap { tree =>
+    // Jobs may be placed again.
+    if (tree.usesGroups) for (groups <- scheduler.records.groups; user <- scheduler.synchronized(registry.usersOfJobs)) groups.learn(user)
     scheduler.steered[Either[Refusal, String]](Left(NotScheduling)) { nowMs =>
       val before = queues.getOrElse(QueuesInForce(""))
       if (scheduler.records.queues.isEmpty)

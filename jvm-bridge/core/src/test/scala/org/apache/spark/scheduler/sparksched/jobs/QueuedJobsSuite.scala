@@ -166,4 +166,23 @@ final class QueuedJobsSuite extends AnyFunSuite {
     w.ends(second, 2, 40)
     assert(w.usage.admitted(third))
   }
+
+  test("a user whose groups are unknown has no right of a group, and the job's story says so") {
+    val tree = QueueTree.parse("""{"queues":[{"queue":"bi","groups":["bi"]},{"queue":"rest"}],"rules":[{"queue":"bi"}],"default":"rest"}""").get
+    val known = mutable.HashMap("ann" -> Set("staff", "bi"), "bob" -> Set("staff"))
+    val queue = new EventQueue(1000, () => 0L, body => body(Nil))
+    val ledger = new Ledger(new HeldSlotEvents(queue))
+    val usage = new QueueUsage(tree)
+    val registry = new Registry(Settings.from(Map.empty[String, String]), ledger, queue, "me", _ => (), (_, _, _) => (),
+      Some(new QueuedJobs(usage, ledger, (_, _) => (), known.get)))
+    val jobs = Seq("ann", "bob", "eve").zipWithIndex.map { case (user, n) =>
+      val property = Map(JobMark.Prefix + "user" -> user).get(_)
+      registry.stageStarted(
+        JobMark.from(property, n), new ReceivedPlans(400), n, s"$n.0", "", 2, DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false),
+        barrier = false, restartable = true, shape = TaskShape(), pool = None, property, 0L).job
+    }
+    assert(jobs.map(usage.queueOf) === Seq(Some("bi"), Some("rest"), Some("rest")))
+    val unknown = jobs.map(job => registry.stories.of(job).map(_.text).filter(_.contains("are unknown")))
+    assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues and rules by group do not count for this job")))
+  }
 }
