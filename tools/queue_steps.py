@@ -44,6 +44,10 @@ class Steps:
                 return usage.left(job)
             case "overdue":
                 return [usage.next_due_ms(), usage.overdue(step["now_ms"])]
+            case "freed":
+                due_ms = usage.next_freed_ms()
+                admitted = usage.freed(step["now_ms"])
+                return [due_ms, admitted, [use.day.slot_ms for use in usage.uses.values()]]
             case "launched":
                 return usage.launched(job, step["slots"], step["own"])
             case "stopped":

@@ -58,6 +58,8 @@ def _tree(rng: random.Random, shares: bool, without: str = "", groups: bool = Fa
                 queue["wait_timeout"] = rng.choice(("0ms", "100 ms", "3s"))
         if path != "b" and rng.random() < 0.3:
             queue["users"] = rng.choice((["ann"], ["eve-*", "bob"], ["*"]))
+        if groups and free("slot_hours_per_day"):
+            queue["slot_hours_per_day"] = rng.choice((0.5, 2, 30.25))
         if groups and path != "b" and rng.random() < 0.3:
             queue["groups"] = rng.choice((["staff"], ["etl-*", "leads"]))
         if shares and rng.random() < 0.6:
@@ -129,7 +131,7 @@ def _sequence(seed: int) -> dict[str, Any]:
         op = rng.choice(
             ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
              "held", "held", "unheld", "room", "room", "may_hold", "place", "uses",
-             *(("changed",) if changes else ()),
+             *(("changed", "freed", "freed") if changes else ()),
              *(("order", "order", "parts", "parts", "ceded", "ceded")
                if steps.usage.shares is not None else ()),
              *(("preempt",) * 4 if steps.usage.preemption is not None else ()))
@@ -144,6 +146,9 @@ def _sequence(seed: int) -> dict[str, Any]:
             leaves = _leaves([each["queue"] for each in tree_now["queues"]])
             for late in do(op, tree=tree_now, users=dict(users)):
                 refused.pop(late, None)
+        elif op == "freed":
+            now_ms += rng.choice((0, 400_000, 3_600_000, 20_000_000, 90_000_000))
+            do(op, now_ms=now_ms)
         elif op == "entered":
             if refused and rng.random() < 0.4:
                 comes = refused.pop(rng.choice(sorted(refused)))

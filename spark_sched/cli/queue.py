@@ -18,6 +18,7 @@ from spark_sched.plain_text import plain
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
 _NONE = "none"
+_HOUR_MS = 3_600_000
 
 
 @click.group("queue")
@@ -56,6 +57,8 @@ def show(url: str, as_json: bool) -> None:
             f"; now {use.running_slots} slots run, {use.held_slots} are held, {use.running_jobs} jobs run, "
             f"{use.waiting_jobs} wait"
         )  # fmt: skip
+        if use is not None and use.day_slot_ms is not None:
+            uses += f", {use.day_slot_ms / _HOUR_MS:.2f} slot-hours used in 24 hours"
         click.echo(plain(f"{path}: {limits}{uses}"))
     for rule in tree["rules"]:
         conditions = {key: value for key, value in rule.items() if key != "queue"}

@@ -17,6 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1_000_000
+_LEAST_HOURS, _MOST_HOURS = 0.001, 1_000_000
 #: A longer value is cut off in messages.
 _LONGEST_SHOWN = 100
 
@@ -78,7 +79,7 @@ _MODES = ("off", "observe", "on")
 #: Of a queue.
 KEYS = (
     "floor", "weight", "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout",
-    "max_priority", "users", "groups",
+    "max_priority", "users", "groups", "slot_hours_per_day",
 )  # fmt: skip
 #: Keys whose values are lists of names.
 LISTS = ("users", "groups")
@@ -180,6 +181,7 @@ class _Reader:
             groups=self._names(path, table, "groups"),
             floor=self._amount(path, table, "floor", 1),
             weight=self._number(path, table, "weight", _LEAST_WEIGHT, _MOST_WEIGHT),
+            slot_hours_per_day=self._number(path, table, "slot_hours_per_day", _LEAST_HOURS, _MOST_HOURS),
         )
 
     def _within(self, spec: QueueSpec, above: tuple[QueueSpec, ...]) -> None:
@@ -203,19 +205,19 @@ class _Reader:
                 mine, its = getattr(spec, key), getattr(ancestor, key)
                 if mine is not None and its is not None and mine.exceeds(its):
                     raise self._above(spec, key, mine, ancestor, its)
-            for key in ("max_running_jobs", "max_priority"):
+            for key in ("max_running_jobs", "max_priority", "slot_hours_per_day"):
                 mine, its = getattr(spec, key), getattr(ancestor, key)
                 if mine is not None and its is not None and mine > its:
                     raise self._above(spec, key, mine, ancestor, its)
-        if all(each.max_running_jobs is None for each in (*above, spec)):
+        if all(each.max_running_jobs is None and each.slot_hours_per_day is None for each in (*above, spec)):
             for key, value in (
                 ("max_waiting_jobs", spec.max_waiting_jobs),
                 ("wait_timeout", spec.wait_timeout_ms and format_time_ms(spec.wait_timeout_ms)),
             ):
                 if value is not None:
                     raise self._bad(
-                        f"queue {path!r} has {key} {value} but no max_running_jobs, so that no job waits: "
-                        f"add that, or leave {key} out"
+                        f"queue {path!r} has {key} {value} but no max_running_jobs or slot_hours_per_day, so "
+                        f"that no job waits: add one of them, or leave {key} out"
                     )
 
     def _promised(self, path: str, queues: tuple[QueueSpec, ...]) -> tuple[int, float]:

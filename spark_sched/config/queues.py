@@ -16,6 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _INT_MAX = 2**31 - 1
+_HOUR_MS = 3_600_000
 #: So that rounding never takes a slot from a share of whole slots.
 _EPSILON = 1e-9
 
@@ -70,6 +71,7 @@ class QueueSpec:
         floor: slots that its jobs get before those of queues that have theirs; None: it is promised none.
         weight: its part of the slots above the floors, beside its siblings'; None: 1.
         groups: patterns of the groups whose users' jobs it takes, too.
+        slot_hours_per_day: slot time of 24 hours after which it admits no job.
     """
 
     path: str
@@ -83,6 +85,11 @@ class QueueSpec:
     floor: Amount | None = None
     weight: float | None = None
     groups: tuple[str, ...] = ()
+    slot_hours_per_day: float | None = None
+
+    @property
+    def day_slot_ms(self) -> int | None:
+        return None if self.slot_hours_per_day is None else round(self.slot_hours_per_day * _HOUR_MS)
 
     def takes(self, user: str, groups: Collection[str]) -> bool:
         """Whether it takes jobs of such a user."""
@@ -228,6 +235,8 @@ def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
         yield "wait_timeout", f"{spec.wait_timeout_ms} ms"
     if spec.max_priority is not None:
         yield "max_priority", spec.max_priority
+    if spec.slot_hours_per_day is not None:
+        yield "slot_hours_per_day", spec.slot_hours_per_day
     for key in ("users", "groups"):
         if getattr(spec, key):
             yield key, list(getattr(spec, key))

@@ -31,6 +31,7 @@ class _Queues:
     paths: dict[str, tuple[QueueUse, ...]] = field(init=False)
     shares: QueueShares | None = field(init=False)
     preemption: FloorPreemption | None = field(init=False)
+    limited: tuple[QueueUse, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         tree = self.tree
@@ -38,6 +39,7 @@ class _Queues:
         self.paths = {
             spec.path: tuple(self.uses[each.path] for each in tree.path_of(spec.path)) for spec in tree.queues
         }
+        self.limited = tuple(use for use in self.uses.values() if use.spec.day_slot_ms is not None)
         self.shares = QueueShares(self.paths) if tree.shares else None
         self.preemption = None
         if self.shares is not None and tree.preempts:
@@ -129,11 +131,35 @@ class QueueUsage:
         ceiling = use.spec.ceiling
         return UNLIMITED if ceiling is None else ceiling.of(self._slots)
 
+    # ---- the slot time of 24 hours ----
+
+    def advance(self, now_ms: int) -> None:
+        """Counts slot time up to now. Called before slots change, for queues that have a limit of it."""
+        for use in self._in_force.limited:
+            use.day.advance(use.used(), now_ms)
+
+    def freed(self, now_ms: int) -> list[str]:
+        """Time has passed. Returns the jobs that are admitted since their queues may have slot time again."""
+        self.advance(now_ms)
+        return self._admit_more() if self._in_force.limited and self._waiting else []
+
+    def next_freed_ms(self) -> int | None:
+        """When a queue that has had its slot time has some again, if jobs wait for that."""
+        return min(
+            (
+                at_ms
+                for use in self._in_force.limited
+                if use.waiting and (at_ms := use.day.below_ms(use.spec.day_slot_ms or 0)) is not None
+            ),
+            default=None,
+        )
+
     # ---- jobs: admission ----
 
     def entered(self, job: str, queue: str, priority: int, arrival: int, now_ms: int) -> bool:
         """The job comes into its queue, or back after it was refused. Returns whether it stays: if too many
         jobs wait, it is refused."""
+        self.advance(now_ms)
         entry = QueuedJob(job, self._paths[queue], priority, arrival, now_ms)
         refused = self._jobs.get(job)
         self._jobs[job] = entry
@@ -220,9 +246,7 @@ class QueueUsage:
         )
 
     def _fits(self, entry: QueuedJob) -> bool:
-        return all(
-            use.spec.max_running_jobs is None or use.jobs < use.spec.max_running_jobs for use in entry.path
-        )
+        return not any(use.full() for use in entry.path)
 
     def _admit(self, entry: QueuedJob) -> None:
         entry.admitted = True

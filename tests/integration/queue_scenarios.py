@@ -372,3 +372,45 @@ def groups_of_users(spark: SparkSession) -> Result:
         for thread in threads:
             thread.join()
     return found
+
+
+def slot_hours(spark: SparkSession) -> Result:
+    """A job uses the slot time that its queue has in a day and goes on; a second one waits."""
+    sc = spark.sparkContext
+    url = sc.uiWebUrl
+    assert url is not None
+    ran: list[str] = []
+    with release() as end:
+
+        def work(name: str, tasks: int) -> None:
+            with spark_sched.job(spark, name):
+                sc.parallelize(range(tasks), tasks).map(sleeper_after(end, lambda _: 0.0)).collect()
+            ran.append(name)
+
+        threads = [InheritableThread(target=work, args=each) for each in (("runs", 2), ("later", 1))]
+        threads[0].start()
+
+        def used_up() -> bool:
+            (queue,) = spark_sched.status(spark).queues
+            return queue.day_frees_ms is not None
+
+        wait_until(used_up, "the queue was to use its slot time")
+        threads[1].start()
+        wait_until(lambda: len(spark_sched.status(spark).jobs) == 2, "the second job was to come")
+        status = spark_sched.status(spark)
+        (queue,) = status.queues
+        shown = command("queue", "show", url)[1]
+        command("queue", "set", url, "q", "slot_hours_per_day=none")
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "now_ms": status.now_ms,
+        "most_ms": queue.day_most_slot_ms,
+        "used_ms": queue.day_slot_ms,
+        "frees_ms": queue.day_frees_ms,
+        "running": [job.name for job in status.jobs if job.slots.running],
+        "why": next(job.notes.why for job in status.jobs if job.name == "later"),
+        "shown": shown,
+        "ran": sorted(ran),
+    }

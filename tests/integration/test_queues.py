@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
@@ -41,6 +42,7 @@ BY_GROUP = QueueTree(
     (PlacementRule("staff", group=GROUP),),
     "rest",
 )
+A_FEW_SECONDS = QueueTree((QueueSpec("q", slot_hours_per_day=0.001),), (), "q")
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 
@@ -183,3 +185,28 @@ def test_the_groups_of_the_system_place_jobs_and_an_unknown_user_has_no_rights(s
     unknown = "queues and rules by group do not count for this job"
     assert unknown not in found["own"][2]
     assert f"the groups of user no-such-user are unknown: {unknown}" in found["strange"][2]
+
+
+@on(
+    "spark-sched:local[2]",
+    f"spark.sched.queues={A_FEW_SECONDS.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
+def test_a_queue_that_has_had_its_slot_hours_lets_further_jobs_wait_and_says_until_when(
+    scenario: Scenario,
+) -> None:
+    found = scenario("slot_hours")
+    assert found["most_ms"] == 3600
+    assert found["used_ms"] >= 3600
+    assert found["running"] == ["runs"]
+    assert re.fullmatch(
+        r"waits to be admitted: queue q has used its 0\.001 slot-hours of 24 hours and admits jobs again at "
+        r"\d{4}-\d\d-\d\d \d\d:\d\d at the earliest; number 1 of those that wait",
+        found["why"],
+    )
+    # At the begin of the part of 15 minutes in a day in which it was used.
+    assert 23.7 * 3_600_000 < found["frees_ms"] - found["now_ms"] <= 24 * 3_600_000
+    assert "slot_hours_per_day 0.001; now 2 slots run" in found["shown"]
+    assert found["ran"] == ["later", "runs"], "without the limit the job that waited runs"

@@ -89,10 +89,28 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
 
   private def limit(use: QueueUse): Int = use.spec.ceiling.fold(Unlimited)(_.of(slots))
 
+  // ---- the slot time of 24 hours -------------------------------------------------------------------------------
+
+  /** Counts slot time up to now. Called before slots change, for queues that have a limit of it. */
+  def advance(nowMs: Long): Unit = if (inForce.limited.nonEmpty) inForce.limited.foreach(use => use.day.advance(use.used, nowMs))
+
+  /** Time has passed. @return the jobs that are admitted since their queues may have slot time again */
+  def freed(nowMs: Long): Seq[String] = {
+    advance(nowMs)
+    if (inForce.limited.nonEmpty && waitingJobs.nonEmpty) admitMore() else Nil
+  }
+
+  /** When a queue that has had its slot time has some again, if jobs wait for that. */
+  def nextFreedMs: Option[Long] = inForce.limited.iterator.filter(_.waiting > 0).flatMap(freesMs(_)).minOption
+
+  /** When the queue, which has had its slot time, has some again if it gets no more slots. */
+  def freesMs(use: QueueUse): Option[Long] = use.spec.daySlotMs.flatMap(use.day.belowMs(_))
+
   // ---- jobs: admission -----------------------------------------------------------------------------------------
 
   /** The job comes into its queue, or back after it was refused. @return whether it stays: if too many jobs wait, it is refused */
   def entered(job: String, queue: String, priority: Int, arrival: Int, nowMs: Long): Boolean = {
+    advance(nowMs)
     val entry = new QueuedJob(job, paths(queue), priority, arrival, nowMs)
     jobs.put(job, entry).foreach(keepsSlots(entry, _))
     if (fits(entry)) admit(entry)
@@ -185,8 +203,8 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
     places.get(entry)
   }
 
-  /** The queue of its path that runs as many jobs as it may. */
-  def fullQueue(job: String): Option[QueueUse] = jobs.get(job).flatMap(_.path.find(full))
+  /** The queue of its path that admits no further job. */
+  def fullQueue(job: String): Option[QueueUse] = jobs.get(job).flatMap(_.path.find(_.full))
 
   /** The path of a job's queue. */
   def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
@@ -195,9 +213,8 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
   /** The topmost of the queues that the job is in. */
   def topQueueOf(job: String): Option[String] = jobs.get(job).map(_.path.head.spec.path)
 
-  private def full(use: QueueUse): Boolean = use.spec.maxRunningJobs.exists(use.jobs >= _)
   private def isCrowded(entry: QueuedJob): Boolean = entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))
-  private def fits(entry: QueuedJob): Boolean = !entry.path.exists(full)
+  private def fits(entry: QueuedJob): Boolean = !entry.path.exists(_.full)
 
   private def admit(entry: QueuedJob): Unit = {
     entry.admitted = true
@@ -332,11 +349,13 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
 /** Tells the queues of the slots that their jobs hold, and then the other listener. */
 final class HoldsOfQueues(other: LedgerListener, queues: QueueUsage) extends LedgerListener {
   override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit = {
+    queues.advance(nowMs)
     queues.held(job)
     other.slotHeld(job, stage, executor, deadlineMs, nowMs)
   }
 
   override def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = {
+    queues.advance(nowMs)
     queues.unheld(job)
     other.slotFreed(job, executor, reason, nowMs)
   }
@@ -351,6 +370,7 @@ object QueueUsage {
     val ofPath: mutable.LinkedHashMap[String, QueueUse] = mutable.LinkedHashMap.empty
     tree.queues.foreach(q => ofPath(q.path) = new QueueUse(q))
     val paths: Map[String, Seq[QueueUse]] = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
+    val limited: Seq[QueueUse] = ofPath.valuesIterator.filter(_.spec.daySlotMs.isDefined).toList
     val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(paths))
     val preemption: Option[FloorPreemption] = shares.filter(_ => tree.preempts)
       .map(new FloorPreemption(tree.preemption, _, tree.queues.map(q => q.path -> paths(q.path))))

@@ -27,7 +27,11 @@ private object SlotAmount {
 final case class QueueSpec(
     path: String, ceiling: Option[SlotAmount] = None, heldCeiling: Option[SlotAmount] = None, maxRunningJobs: Option[Int] = None,
     maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil,
-    floor: Option[SlotAmount] = None, weight: Option[Double] = None, groups: Seq[String] = Nil) {
+    floor: Option[SlotAmount] = None, weight: Option[Double] = None, groups: Seq[String] = Nil,
+    slotHoursPerDay: Option[Double] = None) {
+  /** The slot time of 24 hours after which it admits no job. */
+  val daySlotMs: Option[Long] = slotHoursPerDay.map(hours => math.rint(hours * 3600000).toLong)
+
   /** Whether it takes jobs of such a user. Without users and groups it takes everybody's. */
   def takes(user: String, of: Set[String]): Boolean = (users.isEmpty && groups.isEmpty) ||
     users.exists(QueueTree.matches(_, user)) || groups.exists(pattern => of.exists(QueueTree.matches(pattern, _)))
@@ -131,14 +135,15 @@ object QueueTree {
   private def queue(q: JsonNode): QueueSpec = QueueSpec(
     q.get("queue").asText, amount(q, "ceiling"), amount(q, "held_ceiling"), whole(q, "max_running_jobs"), whole(q, "max_waiting_jobs"),
     text(q, "wait_timeout").map(t => Words.millis(t).get), whole(q, "max_priority"),
-    texts(q, "users"), amount(q, "floor"),
-    Option(q.get("weight")).map { value => require(value.isNumber && value.asDouble > 0); value.asDouble }, texts(q, "groups"))
+    texts(q, "users"), amount(q, "floor"), positive(q, "weight"), texts(q, "groups"), positive(q, "slot_hours_per_day"))
 
   private def amount(q: JsonNode, key: String): Option[SlotAmount] = Option(q.get(key)).map { value =>
     if (value.isInt) SlotAmount(Some(value.asInt))
     else value.asText match { case Share(percent) => SlotAmount(None, percent.toDouble) }
   }
 
+  private def positive(q: JsonNode, key: String): Option[Double] =
+    Option(q.get(key)).map { value => require(value.isNumber && value.asDouble > 0); value.asDouble }
   private def texts(q: JsonNode, key: String): Seq[String] =
     Option(q.get(key)).fold(Seq.empty[String])(_.elements.asScala.map(_.asText).toList)
   private def whole(q: JsonNode, key: String): Option[Int] = Option(q.get(key)).map { value => require(value.isInt); value.asInt }

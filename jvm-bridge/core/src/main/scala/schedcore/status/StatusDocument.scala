@@ -157,6 +157,10 @@ final case class StatusDocument(
     putLong(one, "floor_slots", q.floor.map(_.toLong))
     one.put("running_slots", q.running).put("held_slots", q.held).put("peak_slots", q.peak)
       .put("running_jobs", q.jobs).put("waiting_jobs", q.waiting).put("refused_jobs", q.refused).put("slot_ms", q.slotMs)
+    q.day.foreach { day =>
+      one.put("day_slot_ms", day.usedMs).put("day_most_slot_ms", day.mostMs)
+      putLong(one, "day_frees_ms", day.freesMs)
+    }
   }
 
   private def writeSlots(slots: SlotKinds, out: ObjectNode): Unit =
@@ -187,10 +191,19 @@ final case class StatusDocument(
  * @param refused how often a job was refused
  * @param floor slots that it is promised now; None: it has no floor
  * @param slotMs slot time of its attempts that ended
+ * @param day None: it has no limit of slot time
  */
 final case class QueueFigures(
     queue: String, ceiling: Option[Int], running: Int, held: Int, peak: Int, jobs: Int, waiting: Int, refused: Int,
-    floor: Option[Int] = None, slotMs: Long = 0)
+    floor: Option[Int] = None, slotMs: Long = 0, day: Option[DaySlotTime] = None)
+
+/**
+ * Slot time of a queue in the last 24 hours.
+ *
+ * @param mostMs after which it admits no job
+ * @param freesMs when it admits jobs again at the earliest; None: it admits some now
+ */
+final case class DaySlotTime(usedMs: Long, mostMs: Long, freesMs: Option[Long])
 
 object StatusDocument {
   val Schema = 1

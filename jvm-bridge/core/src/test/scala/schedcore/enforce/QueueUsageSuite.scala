@@ -45,6 +45,10 @@ final class QueueUsageSuite extends AnyFunSuite {
       case "changed" =>
         val tree = QueueTree.parse(step.required("tree").toString).get
         list(usage.changed(tree, job => tree.place(step.required("users").path(job).asText(""), "", "")).map(quoted))
+      case "freed" =>
+        val due = usage.nextFreedMs.fold("null")(_.toString)
+        val admitted = usage.freed(step.required("now_ms").asLong)
+        list(Seq(due, list(admitted.map(quoted)), list(usage.uses.map(_.day.slotMs.toString))))
       case "ranked" => usage.ranked(job, int("priority")).toString
       case "left" => list(usage.left(job).map(quoted))
       case "overdue" =>

@@ -1,6 +1,9 @@
 package org.apache.spark.scheduler.sparksched
 package jobs
 
+import java.time.{Instant, ZoneId}
+import java.time.format.DateTimeFormatter
+
 import scala.collection.mutable
 
 import schedcore.PlainText
@@ -75,8 +78,10 @@ private[sparksched] final class QueuedJobs(
 
   /** Refuses the jobs that have waited for too long, and lets refused ones in for which there is a place by now. @return these, with what they do */
   def look(nowMs: Long): Seq[(String, String)] = {
+    val freed = queues.freed(nowMs)
+    admissions += freed.size
     queues.overdue(nowMs).foreach(refusals(_) = new Refused(nowMs, timedOut = true))
-    enterAfterAll(nowMs)(!_.timedOut)
+    freed.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /** The application enforces from now on: its refused jobs are no longer let run, and may have a place. @return those that have */
@@ -110,8 +115,16 @@ private[sparksched] final class QueuedJobs(
 
   private def noPlace(job: String): String = s"${full(job)}, and as many jobs wait as may"
 
-  private def full(job: String): String =
-    queues.fullQueue(job).fold("its queue has a place again")(use => s"queue ${use.spec.path} runs ${counted(use.jobs, "job")}, its most")
+  private def full(job: String): String = queues.fullQueue(job).fold("its queue has a place again") { use =>
+    if (use.usedUp) {
+      val again = queues.freesMs(use).fold("")(at => s" and admits jobs again at ${timeOfDay(at)} at the earliest")
+      s"queue ${use.spec.path} has used its ${number(use.spec.slotHoursPerDay.get)} slot-hours of 24 hours$again"
+    } else s"queue ${use.spec.path} runs ${counted(use.jobs, "job")}, its most"
+  }
+
+  private def number(value: Double): String = BigDecimal(value).bigDecimal.stripTrailingZeros.toPlainString
+  private def timeOfDay(atMs: Long): String =
+    Instant.ofEpochMilli(atMs).atZone(ZoneId.systemDefault).format(DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm"))
 
   private def counted(n: Int, what: String): String = if (n == 1) s"1 $what" else s"$n ${what}s"
 
@@ -166,10 +179,12 @@ private[sparksched] final class QueuedJobs(
   def launched(job: String, executor: String, slots: Int, nowMs: Long): Unit = {
     val own = math.min(slots, ledger.heldOn(executor, job))
     if (slots > own) queues.givesUp(job, slots - own, ledger.isSafe(_, job)).foreach(ledger.giveUp(_, nowMs))
+    queues.advance(nowMs)
     queues.launched(job, slots, own)
   }
 
-  def stopped(job: String, slots: Int, ranMs: Long): Unit = {
+  def stopped(job: String, slots: Int, ranMs: Long, nowMs: Long): Unit = {
+    queues.advance(nowMs)
     queues.stopped(job, slots)
     queues.ran(job, slots * ranMs)
   }

@@ -143,7 +143,8 @@ private[sparksched] final class StatusSource(
       val path = use.spec.path
       QueueFigures(
         path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused,
-        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs)
+        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs,
+        use.spec.daySlotMs.map(most => DaySlotTime(use.day.slotMs, most, q.freesMs(use))))
     }
   }
 
