@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -413,4 +414,55 @@ def slot_hours(spark: SparkSession) -> Result:
         "why": next(job.notes.why for job in status.jobs if job.name == "later"),
         "shown": shown,
         "ran": sorted(ran),
+    }
+
+
+def users_in_a_queue(spark: SparkSession) -> Result:
+    """Ann's two jobs come before Bob's one, all in one queue, and Cat's last of all, in another one.
+
+    A first job has all slots until they are all there. A run before taught what each user's jobs do. It did
+    much more, so that the time until all are there changes no order.
+    """
+    sc = spark.sparkContext
+    ran: dict[str, list[tuple[int, float, float]]] = {}
+
+    def run(
+        label: str, user: str, name: str, tasks: int, body: Callable[[int], tuple[int, float, float]]
+    ) -> None:
+        with spark_sched.job(spark, name, user=user):
+            ran[label] = sc.parallelize(range(tasks), tasks).map(body).collect()
+
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
+    long = sleeper(lambda _: 1.5)
+    earlier = [
+        InheritableThread(target=run, args=(user, user, "work", 8, long)) for user in ("ann", "bob", "cat")
+    ]
+    for thread in earlier:
+        thread.start()
+    for thread in earlier:
+        thread.join()
+    settled(sc)
+    with release() as begin:
+        people = {"first": "zoe", "ann-1": "ann", "ann-2": "ann", "bob": "bob", "cat": "cat"}
+        threads = []
+        for here, (label, user) in enumerate(people.items(), start=1):
+            first = label == "first"
+            body = sleeper_after(begin, lambda _, first=first: 0.0 if first else 0.4)
+            given = (label, user, "first" if first else "work", 4 if first else 8, body)
+            threads.append(InheritableThread(target=run, args=given))
+            threads[-1].start()
+            wait_until(lambda here=here: len(spark_sched.status(spark).jobs) == here, f"{label} was to come")
+        wait_until(
+            lambda: all(j.order.rank is not None for j in spark_sched.status(spark).jobs if j.name == "work"),
+            "a plan was to rank all jobs",
+        )
+        jobs = [job for job in spark_sched.status(spark).jobs if job.name == "work"]
+        begin.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "ranks": [(job.marks.user, job.order.rank, job.order.queue_name) for job in jobs],
+        "ran": ran,
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
     }

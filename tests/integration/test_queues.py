@@ -43,7 +43,15 @@ BY_GROUP = QueueTree(
     "rest",
 )
 A_FEW_SECONDS = QueueTree((QueueSpec("q", slot_hours_per_day=0.001),), (), "q")
+ONE_TO_THREE = QueueTree(
+    (QueueSpec("team", weight=1.0), QueueSpec("other", weight=3.0)),
+    (PlacementRule("other", user="cat"),),
+    "team",
+)
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
+
+#: Tasks that start one after the other in one process may note their begins in the other order.
+BETWEEN_CLOCKS_S = 0.2
 
 
 def most_at_once(ran: Iterable[tuple[int, float, float]]) -> int:
@@ -210,3 +218,30 @@ def test_a_queue_that_has_had_its_slot_hours_lets_further_jobs_wait_and_says_unt
     assert 23.7 * 3_600_000 < found["frees_ms"] - found["now_ms"] <= 24 * 3_600_000
     assert "slot_hours_per_day 0.001; now 2 slots run" in found["shown"]
     assert found["ran"] == ["later", "runs"], "without the limit the job that waited runs"
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={ONE_TO_THREE.to_json()}",
+    "spark.sched.planner.policy=uwfq",
+    "spark.sched.policy.uwfq.weights=bob=1000,cat=0.001",
+    "spark.testing.schedInvariants=true",
+)
+def test_uwfq_orders_the_users_of_a_queue_after_the_weights_of_queues(scenario: Scenario) -> None:
+    found = scenario("users_in_a_queue")
+    assert [queue for _, _, queue in found["ranks"]] == ["team", "team", "team", "other"]
+    (ann_1, ann_2, bob, cat) = (rank for _, rank, _ in found["ranks"])
+    ran = found["ran"]
+    begins = {label: sorted(begin for _, begin, _ in tasks) for label, tasks in ran.items()}
+    # 1. Within a queue: the plan has Bob's job before the second one of Ann, which was there before it, and
+    # tasks start in the plan's order.
+    assert ann_1 < ann_2
+    assert bob < ann_2
+    assert begins["bob"][-1] <= begins["ann-2"][0] + BETWEEN_CLOCKS_S
+    # 2. Between queues: Cat is the last one of the plan. Yet three of four slots are Cat's while tasks of Cat
+    # wait, by the weights of the queues.
+    assert cat > max(ann_2, bob)
+    beside = [each for label in ("ann-1", "bob", "ann-2") for each in ran[label]]
+    assert most_at_once(ran["cat"]) == 3
+    assert most_at_once(each for each in beside if each[1] < begins["cat"][-1]) == 1
+    assert (found["violations"], found["failed_open"]) == (0, 0)
