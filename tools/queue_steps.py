@@ -19,7 +19,6 @@ class Steps:
     def __init__(self, tree: Mapping[str, Any]) -> None:
         queues = parse_queues(json.dumps(tree))
         assert queues is not None, "a sequence has queues"
-        self.tree = queues
         self.usage = QueueUsage(queues)
 
     def run(self, step: Mapping[str, Any]) -> Any:
@@ -32,15 +31,23 @@ class Steps:
         match step["op"]:
             case "capacity":
                 usage.capacity(step["slots"])
-                return [usage.ceiling(spec.path) for spec in self.tree.queues]
+                return [usage.ceiling(spec.path) for spec in usage.tree.queues]
             case "entered":
                 return usage.entered(job, step["queue"], step["priority"], step["arrival"], step["now_ms"])
+            case "changed":
+                tree = parse_queues(json.dumps(step["tree"]))
+                assert tree is not None, "a step changes to queues"
+                return usage.changed(tree, lambda job: tree.place(step["users"].get(job, "")))
             case "ranked":
                 return usage.ranked(job, step["priority"])
             case "left":
                 return usage.left(job)
             case "overdue":
                 return [usage.next_due_ms(), usage.overdue(step["now_ms"])]
+            case "freed":
+                due_ms = usage.next_freed_ms()
+                admitted = usage.freed(step["now_ms"])
+                return [due_ms, admitted, [use.day.slot_ms for use in usage.uses.values()]]
             case "launched":
                 return usage.launched(job, step["slots"], step["own"])
             case "stopped":
@@ -83,7 +90,7 @@ class Steps:
                 found = usage.preemption.look(wanted, running, step["now_ms"])
                 return [due_ms, [list(each) for each in found]]
             case "place":
-                return self.tree.place(step["user"], step["name"], step["class"])
+                return usage.tree.place(step["user"], step["name"], step["class"], step.get("groups", ()))
             case "uses":
                 return [
                     [use.running, use.held, use.peak, use.jobs, use.waiting, use.refused]

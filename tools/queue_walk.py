@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,23 @@ SEED = 20261127
 SEQUENCES = 120
 #: Further sequences, whose trees have floors and weights.
 SHARES = 120
+#: Further sequences, whose trees are changed on the way. Half of them have floors and weights.
+CHANGES = 80
 STEPS = 80
 OUT = Path(__file__).parents[1] / "protocol" / "golden" / "queues" / "tree-random.json.gz"
 
 LEAVES = ("a.x", "a.y", "b", "c.z.w")
 QUEUES = ("a", "a.x", "a.y", "b", "c", "c.z", "c.z.w")
 USERS = ("ann", "bob", "eve-1", "")
+GROUPS = ("staff", "leads", "etl-7")
 
 
-def _tree(rng: random.Random, shares: bool) -> dict[str, Any]:
+def _tree(rng: random.Random, shares: bool, without: str = "", groups: bool = False) -> dict[str, Any]:
     """Any limits at the top; below, limits that no ancestor has. With ``shares`` any floors."""
     queues: list[dict[str, Any]] = []
-    for path in QUEUES:
+    paths = [path for path in QUEUES if path != without]
+    leaves = _leaves(paths)
+    for path in paths:
         queue: dict[str, Any] = {"queue": path}
         above = [each for each in queues if path.startswith(f"{each['queue']}.")]
 
@@ -52,6 +58,10 @@ def _tree(rng: random.Random, shares: bool) -> dict[str, Any]:
                 queue["wait_timeout"] = rng.choice(("0ms", "100 ms", "3s"))
         if path != "b" and rng.random() < 0.3:
             queue["users"] = rng.choice((["ann"], ["eve-*", "bob"], ["*"]))
+        if groups and free("slot_hours_per_day"):
+            queue["slot_hours_per_day"] = rng.choice((0.5, 2, 30.25))
+        if groups and path != "b" and rng.random() < 0.3:
+            queue["groups"] = rng.choice((["staff"], ["etl-*", "leads"]))
         if shares and rng.random() < 0.6:
             queue["floor"] = rng.choice((1, 2, "12.5 %")) if "." in path else rng.choice((4, "25 %"))
         if shares and rng.random() < 0.6:
@@ -59,11 +69,13 @@ def _tree(rng: random.Random, shares: bool) -> dict[str, Any]:
         queues.append(queue)
     rules = []
     for _ in range(rng.randint(0, 4)):
-        rule = {"queue": rng.choice(LEAVES), "user": rng.choice(("ann", "eve*", "*", "b*b"))}
+        rule = {"queue": rng.choice(leaves), "user": rng.choice(("ann", "eve*", "*", "b*b"))}
         if rng.random() < 0.4:
             rule["name"] = rng.choice(("report*", "*x*", "a.c", "report"))
         if rng.random() < 0.2:
             rule["class"] = "etl"
+        if groups and rng.random() < 0.5:
+            rule["group"] = rng.choice(("staff", "etl-*", "*ea*"))
         rules.append(rule)
     tree: dict[str, Any] = {"default": "b", "queues": queues, "rules": rules}
     if shares and any("floor" in queue for queue in queues):
@@ -76,10 +88,16 @@ def _tree(rng: random.Random, shares: bool) -> dict[str, Any]:
     return tree
 
 
-def _steps(rng: random.Random, shares: bool) -> tuple[dict[str, Any], Steps]:
+def _leaves(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if not any(each.startswith(f"{path}.") for each in paths)]
+
+
+def _steps(
+    rng: random.Random, shares: bool, without: str = "", groups: bool = False
+) -> tuple[dict[str, Any], Steps]:
     """A random tree, and a player for it."""
     while True:
-        tree = _tree(rng, shares)
+        tree = _tree(rng, shares, without, groups)
         try:
             return tree, Steps(tree)
         except BadInputError:  # floors that do not fit together, or not below the ceilings
@@ -89,11 +107,13 @@ def _steps(rng: random.Random, shares: bool) -> tuple[dict[str, Any], Steps]:
 
 def _sequence(seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
-    shares = seed >= SEED + SEQUENCES
+    changes = seed >= SEED + SEQUENCES + SHARES
+    shares = seed % 2 == 0 if changes else seed >= SEED + SEQUENCES
     tree, steps = _steps(rng, shares)
-    shares = steps.usage.shares is not None
     done: list[dict[str, Any]] = []
     jobs: list[str] = []
+    users: dict[str, str] = {}
+    leaves: Sequence[str] = LEAVES
     # Jobs, refused ones among them, and what they came with.
     refused: dict[str, dict[str, Any]] = {}
     came: dict[str, dict[str, Any]] = {}
@@ -111,22 +131,36 @@ def _sequence(seed: int) -> dict[str, Any]:
         op = rng.choice(
             ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
              "held", "held", "unheld", "room", "room", "may_hold", "place", "uses",
-             *(("order", "order", "parts", "parts", "ceded", "ceded") if shares else ()),
+             *(("changed", "freed", "freed") if changes else ()),
+             *(("order", "order", "parts", "parts", "ceded", "ceded")
+               if steps.usage.shares is not None else ()),
              *(("preempt",) * 4 if steps.usage.preemption is not None else ()))
         )  # fmt: skip
         job = rng.choice(jobs) if jobs else ""
         usage = steps.usage
         if op == "capacity" and rng.random() < 0.3:
             do(op, slots=rng.randint(0, 12))
+        elif op == "changed":
+            without = rng.choice(("", "a.y", "c.z.w"))
+            tree_now, _ = _steps(rng, rng.random() < 0.5, without, groups=True)
+            leaves = _leaves([each["queue"] for each in tree_now["queues"]])
+            for late in do(op, tree=tree_now, users=dict(users)):
+                refused.pop(late, None)
+        elif op == "freed":
+            now_ms += rng.choice((0, 400_000, 3_600_000, 20_000_000, 90_000_000))
+            do(op, now_ms=now_ms)
         elif op == "entered":
             if refused and rng.random() < 0.4:
                 comes = refused.pop(rng.choice(sorted(refused)))
+                comes = {**comes, "queue": usage.queue_of(comes["job"])}
             else:
                 arrival += 1
                 jobs.append(f"j{arrival}")
-                comes = {"job": jobs[-1], "queue": rng.choice(LEAVES), "priority": rng.choice((0, 0, 5, -1)),
+                comes = {"job": jobs[-1], "queue": rng.choice(leaves), "priority": rng.choice((0, 0, 5, -1)),
                          "arrival": arrival}  # fmt: skip
                 came[jobs[-1]] = comes
+                if changes:
+                    users[jobs[-1]] = rng.choice(USERS)
             if not do(op, **comes, now_ms=now_ms):
                 refused[comes["job"]] = comes
         elif op == "ranked" and job:
@@ -160,40 +194,41 @@ def _sequence(seed: int) -> dict[str, Any]:
             do(op, job=rng.choice((job, "nobody")))
         elif op == "place":
             do(op, user=rng.choice(USERS), name=rng.choice(("report-1", "abc", "a.c", "axc", "x")),
-               **{"class": rng.choice(("", "etl"))})  # fmt: skip
+               **{"class": rng.choice(("", "etl"))},
+               **({"groups": rng.sample(GROUPS, rng.randint(0, 2))} if changes else {}))  # fmt: skip
         elif op == "uses":
             do(op)
         elif op == "order":
-            do(op, queues=LEAVES)
+            do(op, queues=leaves)
         elif op == "parts":
             wanted = [
-                (rng.choice(LEAVES), rng.choice((0, 0, 1)), rng.choice((1, 1, 2)), rng.randint(1, 9))
+                (rng.choice(leaves), rng.choice((0, 0, 1)), rng.choice((1, 1, 2)), rng.randint(1, 9))
                 for _ in range(rng.randint(1, 6))
             ]
-            do(op, wanted=wanted, open={"0": rng.randint(0, 9), "1": rng.randint(0, 3)}, queues=LEAVES)
+            do(op, wanted=wanted, open={"0": rng.randint(0, 9), "1": rng.randint(0, 3)}, queues=leaves)
         elif op == "preempt":
             wanted = [
                 (leaf, profile, rng.randint(0, 4))
-                for leaf in LEAVES
+                for leaf in leaves
                 for profile in (0, 1)
                 if rng.random() < 0.7
             ]
             running = [
-                (task, rng.choice(LEAVES), int(rng.random() < 0.2), rng.choice((1, 1, 2)),
+                (task, rng.choice(leaves), int(rng.random() < 0.2), rng.choice((1, 1, 2)),
                  rng.randint(max(0, now_ms - 9000), now_ms), rng.random() < 0.9, rng.choice((0, 0, 4, 5)))
                 for task in rng.sample(range(30), rng.randint(0, 12))
             ]  # fmt: skip
             do(op, wanted=wanted, running=running, now_ms=now_ms)
         elif op == "ceded":
             slots = rng.randint(1, 4)
-            do(op, holder=rng.choice(LEAVES), asker=rng.choice(LEAVES), slots=slots,
+            do(op, holder=rng.choice(leaves), asker=rng.choice(leaves), slots=slots,
                asks=rng.choice((0, 0, slots)), taken=rng.choice((0, 0, 1)))  # fmt: skip
         assert usage.violations() == [], f"seed {seed}: {usage.violations()}"
     do("uses")
     return {"seed": seed, "tree": tree, "steps": done}
 
 
-def generate(sequences: int = SEQUENCES + SHARES) -> dict[str, Any]:
+def generate(sequences: int = SEQUENCES + SHARES + CHANGES) -> dict[str, Any]:
     return {
         "about": "Generated by tools/queue_walk.py: trees of queues, and what QueueUsage answers.",
         "sequences": [_sequence(SEED + number) for number in range(sequences)],

@@ -63,6 +63,7 @@ def conf(
     given = {name: _text(value) for name, value in (overrides or {}).items()}
     if queues is not None:
         given[keys.QUEUES.name] = read_queues(Path(queues)).to_json()
+        given.setdefault(keys.QUEUES_FILE.name, str(Path(queues).absolute()))
     defaults = default_properties(spark)
     for name in (PLUGINS, CLASS_PATH):
         if name in defaults:

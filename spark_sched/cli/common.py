@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from spark_sched.config import BY_NAME, POLICY_PREFIX, PREFIX, validate
-from spark_sched.config.keys import HISTORY_PATH, QUEUES
+from spark_sched.config.keys import HISTORY_PATH, QUEUES, QUEUES_FILE
 from spark_sched.config.queue_file import read_queues
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.history import check_installed
@@ -124,6 +124,12 @@ def with_queues(settings: Mapping[str, str], queues: Path | None) -> dict[str, s
             f"--queues is {str(queues)!r} but {QUEUES.name} is set, too: give only one of them"
         )
     return {**settings, QUEUES.name: read_queues(queues).to_json()}
+
+
+def with_watched_queues(settings: Mapping[str, str], queues: Path | None) -> dict[str, str]:
+    """The same for an application that runs, whose driver watches the file."""
+    given = with_queues(settings, queues)
+    return given if queues is None else {QUEUES_FILE.name: str(queues.absolute()), **given}
 
 
 stack_option = click.option(

@@ -14,7 +14,7 @@ from spark_sched.cli.common import (
     echo_json,
     parse_assignments,
     queues_option,
-    with_queues,
+    with_watched_queues,
 )
 from spark_sched.config import check_inner_master, format_properties
 from spark_sched.files import write_whole
@@ -75,7 +75,7 @@ def command(
     if class_path:
         click.echo(build())
         return
-    given = with_queues(parse_assignments("--set", assignments), queues)
+    given = with_watched_queues(parse_assignments("--set", assignments), queues)
     check_properties(given)
     spark = find_spark()
     attached = attached_properties(master, given, spark, door)

@@ -22,7 +22,7 @@ from spark_sched.attach.properties import (
 )
 from spark_sched.attach.spark import SparkInstall, find_spark
 from spark_sched.cli.child import run_child
-from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments, with_queues
+from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments, with_watched_queues
 from spark_sched.config import check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
 
@@ -142,7 +142,7 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
     master = split.master or merged.get(MASTER, DEFAULT_MASTER)
     merged.pop(MASTER, None)
     if split.queues is not None:
-        merged = with_queues(merged, split.queues)
+        merged = with_watched_queues(merged, split.queues)
     check_properties(merged)
     _check_deploy_mode(_DEPLOY_MODE, merged.get(_DEPLOY_MODE, "client"))
     return attached_properties(master, merged, spark, split.door)

@@ -331,6 +331,14 @@ QUEUES = ConfigKey(
     "`queues=FILE`), which docs/how-to/queues.md explains. Empty: no queues. The driver enforces it even "
     "without a planner.",
 )
+QUEUES_FILE = ConfigKey(
+    "spark.sched.queues.file",
+    values.text(),
+    "",
+    "The file of `spark.sched.queues` on the driver's machine. If the file is there, the driver watches it, "
+    "and its changes take effect while the application runs. `--queues FILE` and `queues=FILE` set it. If it "
+    "is empty, the queues change by `spark-sched queue` alone.",
+)
 MODE = ConfigKey(
     "spark.sched.mode",
     values.choice("on", "shadow", "off"),

@@ -17,6 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1_000_000
+_LEAST_HOURS, _MOST_HOURS = 0.001, 1_000_000
 #: A longer value is cut off in messages.
 _LONGEST_SHOWN = 100
 
@@ -30,31 +31,59 @@ def read_queues(path: Path) -> QueueTree:
 def parse_queues(text: str) -> QueueTree | None:
     """The queues of the setting ``spark.sched.queues``; None where it is empty. Raises ValueError for a text
     that `QueueTree.to_json` does not write."""
-    if not text:
-        return None
-    document = json.loads(text)
+    return _from_document(json.loads(text), "spark.sched.queues") if text else None
+
+
+def with_change(document: Mapping[str, Any], queue: str, changes: Mapping[str, Any]) -> QueueTree:
+    """The queues of the parsed setting, with other values of one queue.
+
+    Args:
+        changes: new values by key, as in the file; None takes the key away.
+
+    Raises:
+        BadInputError: no such queue, or the queues would not fit together.
+    """
+    paths = [entry["queue"] for entry in document["queues"]]
+    if queue not in paths:
+        raise BadInputError(
+            f"queue is {queue!r}{did_you_mean(queue, paths)} but must be one of {', '.join(paths)}"
+        )
+    queues = []
+    for entry in document["queues"]:
+        if entry["queue"] == queue:
+            merged = {**entry, **changes}
+            queues.append({key: value for key, value in merged.items() if value is not None})
+        else:
+            queues.append(entry)
+    return _from_document({**document, "queues": queues}, "the change")
+
+
+def _from_document(document: Any, name: str) -> QueueTree:
     if not isinstance(document, dict) or not isinstance(document.get("queues"), list):
-        raise ValueError(text)
+        raise ValueError(name)
     nested: dict[str, Any] = {}
     for entry in document["queues"]:
         if not isinstance(entry, dict) or not isinstance(entry.get("queue"), str):
-            raise ValueError(text)
+            raise ValueError(name)
         table = nested
-        *ancestors, name = entry["queue"].split(".")
+        *ancestors, last = entry["queue"].split(".")
         for ancestor in ancestors:
             table = table.setdefault(ancestor, {})
-        table[name] = {key: value for key, value in entry.items() if key != "queue"}
-    return _Reader("spark.sched.queues").tree({**document, "queues": nested})
+        table[last] = {key: value for key, value in entry.items() if key != "queue"}
+    return _Reader(name).tree({**document, "queues": nested})
 
 
 _TOP = ("default", "preemption", "queues", "rules")
 _PREEMPTION_KEYS = ("mode", "threshold", "timeout", "interval")
 _MODES = ("off", "observe", "on")
-_KEYS = (
+#: Of a queue.
+KEYS = (
     "floor", "weight", "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout",
-    "max_priority", "users",
+    "max_priority", "users", "groups", "slot_hours_per_day",
 )  # fmt: skip
-_RULE_KEYS = ("queue", "user", "name", "class")
+#: Keys whose values are lists of names.
+LISTS = ("users", "groups")
+_RULE_KEYS = ("queue", "user", "group", "name", "class")
 _AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
 
 
@@ -76,21 +105,22 @@ class _Reader:
         numbered = enumerate(rules)
         found = tuple(self._rule(f"rules[{number}]", rule, paths, parents) for number, rule in numbered)
         for number, placed in enumerate(found[:-1]):
-            if (placed.user, placed.name, placed.job_class) == (None, None, None):
+            if (placed.user, placed.group, placed.name, placed.job_class) == (None, None, None, None):
                 raise self._bad(
                     f"rules[{number}] has no condition, so that the rules after it never apply: give it one "
-                    "of user, name and class, or move it to the end"
+                    "of user, group, name and class, or move it to the end"
                 )
         if "default" not in top:
             raise self._bad("default is missing but must name the queue of jobs that no rule places")
         default = self._leaf("default", top["default"], paths, parents)
         self._promised("", queues)
         tree = QueueTree(queues, found, default, self._preemption(top, queues))
-        closed = next((spec for spec in tree.path_of(default) if spec.users), None)
+        closed = next((spec for spec in tree.path_of(default) if spec.users or spec.groups), None)
         if closed is not None:
+            which = "users" if closed.users else "groups"
             raise self._bad(
-                f"default is {default!r} but queue {closed.path!r} has users, so that jobs of other users "
-                "would have no queue: name a queue without users"
+                f"default is {default!r} but queue {closed.path!r} has {which}, so that jobs of other users "
+                f"would have no queue: name a queue without {which}"
             )
         return tree
 
@@ -138,7 +168,7 @@ class _Reader:
             yield from self._below(path, (*above, spec), children)
 
     def _queue(self, path: str, table: Mapping[str, Any]) -> QueueSpec:
-        self._known(f"queue {path!r}", table, _KEYS)
+        self._known(f"queue {path!r}", table, KEYS)
         return QueueSpec(
             path,
             ceiling=self._amount(path, table, "ceiling", 1),
@@ -147,9 +177,11 @@ class _Reader:
             max_waiting_jobs=self._whole(path, table, "max_waiting_jobs", 0, _INT_MAX),
             wait_timeout_ms=self._time_ms(path, table, "wait_timeout"),
             max_priority=self._whole(path, table, "max_priority", _INT_MIN, _INT_MAX),
-            users=self._users(path, table),
+            users=self._names(path, table, "users"),
+            groups=self._names(path, table, "groups"),
             floor=self._amount(path, table, "floor", 1),
-            weight=self._weight(path, table),
+            weight=self._number(path, table, "weight", _LEAST_WEIGHT, _MOST_WEIGHT),
+            slot_hours_per_day=self._number(path, table, "slot_hours_per_day", _LEAST_HOURS, _MOST_HOURS),
         )
 
     def _within(self, spec: QueueSpec, above: tuple[QueueSpec, ...]) -> None:
@@ -173,19 +205,19 @@ class _Reader:
                 mine, its = getattr(spec, key), getattr(ancestor, key)
                 if mine is not None and its is not None and mine.exceeds(its):
                     raise self._above(spec, key, mine, ancestor, its)
-            for key in ("max_running_jobs", "max_priority"):
+            for key in ("max_running_jobs", "max_priority", "slot_hours_per_day"):
                 mine, its = getattr(spec, key), getattr(ancestor, key)
                 if mine is not None and its is not None and mine > its:
                     raise self._above(spec, key, mine, ancestor, its)
-        if all(each.max_running_jobs is None for each in (*above, spec)):
+        if all(each.max_running_jobs is None and each.slot_hours_per_day is None for each in (*above, spec)):
             for key, value in (
                 ("max_waiting_jobs", spec.max_waiting_jobs),
                 ("wait_timeout", spec.wait_timeout_ms and format_time_ms(spec.wait_timeout_ms)),
             ):
                 if value is not None:
                     raise self._bad(
-                        f"queue {path!r} has {key} {value} but no max_running_jobs, so that no job waits: "
-                        f"add that, or leave {key} out"
+                        f"queue {path!r} has {key} {value} but no max_running_jobs or slot_hours_per_day, so "
+                        f"that no job waits: add one of them, or leave {key} out"
                     )
 
     def _promised(self, path: str, queues: tuple[QueueSpec, ...]) -> tuple[int, float]:
@@ -234,7 +266,9 @@ class _Reader:
         for key in _RULE_KEYS[1:]:
             if key in table and (not isinstance(table[key], str) or not table[key]):
                 raise self._wrong(f"{where}.{key}", table[key], "a text in quotes, in which * is any text")
-        return PlacementRule(queue, table.get("user"), table.get("name"), table.get("class"))
+        return PlacementRule(
+            queue, table.get("user"), table.get("name"), table.get("class"), table.get("group")
+        )
 
     def _leaf(self, where: str, value: object, paths: list[str], parents: set[str]) -> str:
         if not isinstance(value, str) or value not in paths:
@@ -271,14 +305,14 @@ class _Reader:
             raise self._wrong_of(path, key, value, f"a whole number from {least} to {most}")
         return value
 
-    def _weight(self, path: str, table: Mapping[str, Any]) -> float | None:
-        value = table.get("weight")
+    def _number(
+        self, path: str, table: Mapping[str, Any], key: str, least: float, most: float
+    ) -> float | None:
+        value = table.get(key)
         if value is None:
             return None
-        if type(value) not in (int, float) or not _LEAST_WEIGHT <= value <= _MOST_WEIGHT:
-            raise self._wrong_of(
-                path, "weight", value, f"a number from {_LEAST_WEIGHT:g} to {_MOST_WEIGHT:,}"
-            )
+        if type(value) not in (int, float) or not least <= value <= most:
+            raise self._wrong_of(path, key, value, f"a number from {least:g} to {most:,}")
         return float(value)
 
     def _time_ms(self, path: str, table: Mapping[str, Any], key: str) -> int | None:
@@ -290,11 +324,11 @@ class _Reader:
         except (ValueError, TypeError, AttributeError):
             raise self._wrong_of(path, key, value, f"a time in quotes such as {TIME_EXAMPLES}") from None
 
-    def _users(self, path: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-        value = table.get("users", ["*"])
+    def _names(self, path: str, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        value = table.get(key, ["*"])
         if not isinstance(value, list) or not value or not all(isinstance(u, str) and u for u in value):
-            raise self._wrong_of(path, "users", value, "a list of names in quotes, in which * is any text")
-        return tuple(value) if "users" in table else ()
+            raise self._wrong_of(path, key, value, "a list of names in quotes, in which * is any text")
+        return tuple(value) if key in table else ()
 
     # ---- messages ----
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 
 _INT_MAX = 2**31 - 1
+_HOUR_MS = 3_600_000
 #: So that rounding never takes a slot from a share of whole slots.
 _EPSILON = 1e-9
 
@@ -66,9 +67,11 @@ class QueueSpec:
         max_waiting_jobs: the most jobs that wait; the next one is cancelled.
         wait_timeout_ms: how long a job waits before it is cancelled.
         max_priority: higher priorities of its jobs are lowered to it.
-        users: patterns of the users whose jobs it takes; empty: everybody's.
+        users: patterns of the users whose jobs it takes; without users and groups it takes everybody's.
         floor: slots that its jobs get before those of queues that have theirs; None: it is promised none.
         weight: its part of the slots above the floors, beside its siblings'; None: 1.
+        groups: patterns of the groups whose users' jobs it takes, too.
+        slot_hours_per_day: slot time of 24 hours after which it admits no job.
     """
 
     path: str
@@ -81,6 +84,20 @@ class QueueSpec:
     users: tuple[str, ...] = ()
     floor: Amount | None = None
     weight: float | None = None
+    groups: tuple[str, ...] = ()
+    slot_hours_per_day: float | None = None
+
+    @property
+    def day_slot_ms(self) -> int | None:
+        return None if self.slot_hours_per_day is None else round(self.slot_hours_per_day * _HOUR_MS)
+
+    def takes(self, user: str, groups: Collection[str]) -> bool:
+        """Whether it takes jobs of such a user."""
+        if not self.users and not self.groups:
+            return True
+        return any(matches(pattern, user) for pattern in self.users) or any(
+            matches(pattern, group) for pattern in self.groups for group in groups
+        )
 
     @property
     def parent(self) -> str:
@@ -96,10 +113,13 @@ class PlacementRule:
     user: str | None = None
     name: str | None = None
     job_class: str | None = None
+    group: str | None = None
 
-    def matches(self, user: str, name: str, job_class: str) -> bool:
+    def matches(self, user: str, name: str, job_class: str, groups: Collection[str]) -> bool:
         given = ((self.user, user), (self.name, name), (self.job_class, job_class))
-        return all(pattern is None or matches(pattern, text) for pattern, text in given)
+        return all(pattern is None or matches(pattern, text) for pattern, text in given) and (
+            self.group is None or any(matches(self.group, group) for group in groups)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +156,11 @@ class QueueTree:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_path", {queue.path: queue for queue in self.queues})
 
+    @property
+    def leaves(self) -> frozenset[str]:
+        """The queues that jobs can be in: those without queues below them."""
+        return frozenset(spec.path for spec in self.queues) - {spec.parent for spec in self.queues}
+
     def __getitem__(self, path: str) -> QueueSpec:
         found: QueueSpec = self.__dict__["_by_path"][path]
         return found
@@ -145,17 +170,16 @@ class QueueTree:
         parts = queue.split(".")
         return [self[".".join(parts[: n + 1])] for n in range(len(parts))]
 
-    def takes(self, queue: str, user: str) -> bool:
-        """Whether the queue and its ancestors take jobs of the user."""
-        return all(
-            not spec.users or any(matches(pattern, user) for pattern in spec.users)
-            for spec in self.path_of(queue)
-        )
+    def takes(self, queue: str, user: str, groups: Collection[str] = ()) -> bool:
+        """Whether the queue and its ancestors take jobs of the user, who is in these groups."""
+        return all(spec.takes(user, groups) for spec in self.path_of(queue))
 
-    def place(self, user: str, name: str = "", job_class: str = "") -> str:
+    def place(
+        self, user: str, name: str = "", job_class: str = "", groups: Collection[str] = frozenset()
+    ) -> str:
         """The queue of a job: of the first rule that matches it and whose queue takes its user's jobs."""
         for rule in self.rules:
-            if rule.matches(user, name, job_class) and self.takes(rule.queue, user):
+            if rule.matches(user, name, job_class, groups) and self.takes(rule.queue, user, groups):
                 return rule.queue
         return self.default
 
@@ -211,9 +235,12 @@ def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
         yield "wait_timeout", f"{spec.wait_timeout_ms} ms"
     if spec.max_priority is not None:
         yield "max_priority", spec.max_priority
-    if spec.users:
-        yield "users", list(spec.users)
+    if spec.slot_hours_per_day is not None:
+        yield "slot_hours_per_day", spec.slot_hours_per_day
+    for key in ("users", "groups"):
+        if getattr(spec, key):
+            yield key, list(getattr(spec, key))
 
 
 def _conditions(rule: PlacementRule) -> tuple[tuple[str, str | None], ...]:
-    return ("user", rule.user), ("name", rule.name), ("class", rule.job_class)
+    return ("user", rule.user), ("group", rule.group), ("name", rule.name), ("class", rule.job_class)

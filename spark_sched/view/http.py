@@ -98,6 +98,22 @@ def fetch_jobs(url: str, job: str) -> tuple[JobStatus, ...]:
     return Status.from_json(fetch_document(url, job)).jobs
 
 
+def fetch_queues(url: str) -> Any:
+    """The parsed document of the tenants' queues that are in force: ``tree`` as in the setting, the
+    ``version`` that a change of it names, and whose last change it was (``from``, ``since_ms``).
+
+    Raises BadInputError as `fetch_document`, and if the application has no queues.
+    """
+    base = ui_address(url)
+    found = _document(base, "/queues")
+    if not found.get("tree"):
+        raise BadInputError(
+            f"URL is {base!r} but the application has no queues: start it with --queues FILE, see "
+            "docs/how-to/queues.md"
+        )
+    return found
+
+
 def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
     """Do ``action``, ``hold`` for example, with the arguments ``given``. Returns what was changed, in one
     sentence.

@@ -263,6 +263,8 @@ class QueueStatus:
         refused_jobs: how often a job was cancelled because too many waited, or because it waited too long.
         floor_slots: slots that it is promised now; None: it has no floor.
         slot_ms: slot time of its attempts that ended.
+        day_slot_ms, day_most_slot_ms, day_frees_ms: slot time of the last 24 hours, its limit, and when it
+            admits jobs again at the earliest; None: it has no limit, or admits jobs now.
     """
 
     queue: str
@@ -275,6 +277,9 @@ class QueueStatus:
     refused_jobs: int
     floor_slots: int | None = None
     slot_ms: int = 0
+    day_slot_ms: int | None = None
+    day_most_slot_ms: int | None = None
+    day_frees_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,13 +374,13 @@ class Status:
         policy: the one that the settings name, or that somebody switched to.
         mode: ``on``, ``shadow`` (plans and holds have no effect) or ``off``.
         reservations_paused: whether an operator paused all reservations.
-        planner: whether it is alive.
-        plan: the one in force; None: the configured rules apply.
+        planner, plan: whether it is alive; the plan in force, None: the configured rules apply.
         jobs: those that are not over, in the order of their arrival.
         executors: in the order of their first offers; none where the driver is older than this field.
         counters: whole numbers since the application's start, by name; likewise.
         classes, users: sums over the jobs of each class, and of each user; likewise.
         queues: the tenants' queues, parents before their children; likewise.
+        warnings: sentences about the application that people must know.
     """
 
     now_ms: int
@@ -391,6 +396,7 @@ class Status:
     reservations_paused: bool = False
     mode: str = "on"
     queues: tuple[QueueStatus, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, document: Any) -> Status:
@@ -417,6 +423,7 @@ class Status:
                 reservations_paused=document.get("reservations_paused", False),
                 mode=document.get("mode", "on"),
                 queues=tuple(_read(QueueStatus, each) for each in document.get("queues", ())),
+                warnings=tuple(document.get("warnings", ())),
             )
         except (KeyError, TypeError) as error:
             raise BadInputError(

@@ -164,9 +164,13 @@ def shown_jobs(status: Status) -> tuple[Sequence[JobStatus], str | None]:
 
 
 def head_lines(status: Status) -> list[str]:
-    """The application, its mode where that is not the usual one, the planner and the plan."""
+    """The application, warnings, its mode where that is not the usual one, the planner and the plan."""
     mode = mode_line(status)
-    lines = [application_line(status), *([] if mode is None else [mode])]
+    lines = [
+        application_line(status),
+        *(f"warning: {each}" for each in status.warnings),
+        *([] if mode is None else [mode]),
+    ]
     return list(map(plain, (*lines, planner_line(status), plan_line(status))))
 
 

@@ -62,6 +62,13 @@ class FloorPreemption:
         self._looked_ms: int | None = None
         self._chosen: dict[int, str] = {}  # attempts that are to end, and the queue that they end for
 
+    def continues(self, was: FloorPreemption) -> None:
+        """It follows another one whose tree was changed: queues go on waiting, and what was named is not
+        named again."""
+        self._since_ms = {path: ms for path, ms in was._since_ms.items() if path in self._paths}
+        self._chosen = {task: queue for task, queue in was._chosen.items() if queue in self._paths}
+        self._looked_ms = was._looked_ms
+
     def next_ms(self) -> int | None:
         """When the next look may name an attempt; None: not before a queue is below the threshold."""
         if not self._since_ms:

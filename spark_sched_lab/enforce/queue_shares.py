@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from spark_sched.config.queues import QueueSpec
+from spark_sched_lab.enforce.day_use import DayUse
 
 #: A queue's place in the order of offers, the least one first: whether a queue of its path is below its
 #: floor, then from the top down whether this one is and its slots over its floor, else over its weight.
@@ -29,6 +30,7 @@ class QueueUse:
         waiting: jobs in the admission queue.
         holders: jobs that hold slots, in the order in which they began to.
         refused: how often a job was refused since too many waited, or since it waited for too long.
+        day: the slot time of the last 24 hours; counted where the queue has a limit of it.
     """
 
     spec: QueueSpec
@@ -39,9 +41,37 @@ class QueueUse:
     waiting: int = 0
     holders: dict[QueuedJob, None] = field(default_factory=dict)
     refused: int = 0
+    day: DayUse = field(default_factory=DayUse)
+
+    def used_up(self) -> bool:
+        """Whether it has had its slot time of the last 24 hours."""
+        most_ms = self.spec.day_slot_ms
+        return most_ms is not None and self.day.slot_ms >= most_ms
+
+    def full(self) -> bool:
+        """Whether it admits no further job."""
+        most = self.spec.max_running_jobs
+        return (most is not None and self.jobs >= most) or self.used_up()
 
     def used(self) -> int:
         return self.running + self.held
+
+    def continues(self, was: QueueUse) -> None:
+        """The queue had this before its tree was changed."""
+        self.peak, self.refused = was.peak, was.refused
+        if was.spec.day_slot_ms is not None:
+            self.day = was.day
+
+    def enters(self, entry: QueuedJob, waits: bool) -> None:
+        """A job is in the queue after its tree was changed."""
+        self.running += entry.running
+        self.held += entry.held
+        self.peak = max(self.peak, self.used())
+        if entry.held > 0:
+            self.holders[entry] = None
+        self.jobs += entry.admitted
+        self.waiting += waits
+        self.refused += entry.refused
 
 
 @dataclass(slots=True, eq=False)

@@ -9,6 +9,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from spark_sched.config.queues import QueueTree
 from spark_sched_lab.enforce.floor_preemption import FloorPreemption
@@ -21,6 +22,30 @@ IsSafe = Callable[[str], bool]
 UNLIMITED = 2**31 - 1
 
 
+@dataclass(slots=True, eq=False)
+class _Queues:
+    """The queues of one tree."""
+
+    tree: QueueTree
+    uses: dict[str, QueueUse] = field(init=False)
+    paths: dict[str, tuple[QueueUse, ...]] = field(init=False)
+    shares: QueueShares | None = field(init=False)
+    preemption: FloorPreemption | None = field(init=False)
+    limited: tuple[QueueUse, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        tree = self.tree
+        self.uses = {spec.path: QueueUse(spec) for spec in tree.queues}
+        self.paths = {
+            spec.path: tuple(self.uses[each.path] for each in tree.path_of(spec.path)) for spec in tree.queues
+        }
+        self.limited = tuple(use for use in self.uses.values() if use.spec.day_slot_ms is not None)
+        self.shares = QueueShares(self.paths) if tree.shares else None
+        self.preemption = None
+        if self.shares is not None and tree.preempts:
+            self.preemption = FloorPreemption(tree.preemption, self.shares, self.paths)
+
+
 class QueueUsage:
     """Who may take slots, hold slots and run, by the ceilings and limits of a tree of queues.
 
@@ -30,24 +55,65 @@ class QueueUsage:
 
     A job is admitted when each queue of its path runs fewer jobs than it may, and stays so until it ends. Of
     those that wait the one with the highest priority is first, of equal ones the earliest.
-
-    Attributes:
-        shares: the order in which queues are offered slots; None: none of them has a floor or a weight.
-        preemption: evictions for queues below their floors; None: no queue has one, or it is off.
     """
 
     def __init__(self, tree: QueueTree) -> None:
-        self.uses = {spec.path: QueueUse(spec) for spec in tree.queues}
-        self._paths = {
-            spec.path: tuple(self.uses[each.path] for each in tree.path_of(spec.path)) for spec in tree.queues
-        }
+        self._in_force = _Queues(tree)
         self._jobs: dict[str, QueuedJob] = {}
         self._waiting: dict[QueuedJob, None] = {}
         self._slots = 0
-        self.shares = QueueShares(self._paths) if tree.shares else None
-        self.preemption: FloorPreemption | None = None
-        if self.shares is not None and tree.preempts:
-            self.preemption = FloorPreemption(tree.preemption, self.shares, self._paths)
+
+    # ---- the tree ----
+
+    @property
+    def tree(self) -> QueueTree:
+        return self._in_force.tree
+
+    @property
+    def uses(self) -> dict[str, QueueUse]:
+        return self._in_force.uses
+
+    @property
+    def _paths(self) -> dict[str, tuple[QueueUse, ...]]:
+        return self._in_force.paths
+
+    @property
+    def shares(self) -> QueueShares | None:
+        """The order in which queues are offered slots; None: none of them has a floor or a weight."""
+        return self._in_force.shares
+
+    @property
+    def preemption(self) -> FloorPreemption | None:
+        """Evictions for queues below their floors; None: no queue has one, or it is off."""
+        return self._in_force.preemption
+
+    def changed(self, tree: QueueTree, place: Callable[[str], str]) -> list[str]:
+        """Another tree is in force from now on. Returns the jobs that are admitted for the change.
+
+        A job keeps its slots, and its queue if jobs can be in that still. No limit stops a job that runs: a
+        queue that has more than it may drains. What a queue had so far stays with its path.
+
+        Args:
+            place: the queue of a job that cannot stay in its own.
+        """
+        before, now = self._in_force, _Queues(tree)
+        self._in_force = now
+        self.capacity(self._slots)
+        for path, use in now.uses.items():
+            if path in before.uses:
+                use.continues(before.uses[path])
+        if now.preemption is not None and before.preemption is not None:
+            now.preemption.continues(before.preemption)
+        for entry in self._jobs.values():
+            if entry.refused:
+                for use in entry.path:
+                    if use.spec.path in now.uses:
+                        now.uses[use.spec.path].refused -= 1
+            queue = entry.path[-1].spec.path
+            entry.path = now.paths[queue if queue in tree.leaves else place(entry.key)]
+            for use in entry.path:
+                use.enters(entry, entry in self._waiting)
+        return self._admit_more()
 
     # ---- the application ----
 
@@ -65,11 +131,35 @@ class QueueUsage:
         ceiling = use.spec.ceiling
         return UNLIMITED if ceiling is None else ceiling.of(self._slots)
 
+    # ---- the slot time of 24 hours ----
+
+    def advance(self, now_ms: int) -> None:
+        """Counts slot time up to now. Called before slots change, for queues that have a limit of it."""
+        for use in self._in_force.limited:
+            use.day.advance(use.used(), now_ms)
+
+    def freed(self, now_ms: int) -> list[str]:
+        """Time has passed. Returns the jobs that are admitted since their queues may have slot time again."""
+        self.advance(now_ms)
+        return self._admit_more() if self._in_force.limited and self._waiting else []
+
+    def next_freed_ms(self) -> int | None:
+        """When a queue that has had its slot time has some again, if jobs wait for that."""
+        return min(
+            (
+                at_ms
+                for use in self._in_force.limited
+                if use.waiting and (at_ms := use.day.below_ms(use.spec.day_slot_ms or 0)) is not None
+            ),
+            default=None,
+        )
+
     # ---- jobs: admission ----
 
     def entered(self, job: str, queue: str, priority: int, arrival: int, now_ms: int) -> bool:
         """The job comes into its queue, or back after it was refused. Returns whether it stays: if too many
         jobs wait, it is refused."""
+        self.advance(now_ms)
         entry = QueuedJob(job, self._paths[queue], priority, arrival, now_ms)
         refused = self._jobs.get(job)
         self._jobs[job] = entry
@@ -156,9 +246,7 @@ class QueueUsage:
         )
 
     def _fits(self, entry: QueuedJob) -> bool:
-        return all(
-            use.spec.max_running_jobs is None or use.jobs < use.spec.max_running_jobs for use in entry.path
-        )
+        return not any(use.full() for use in entry.path)
 
     def _admit(self, entry: QueuedJob) -> None:
         entry.admitted = True

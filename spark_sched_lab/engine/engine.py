@@ -172,6 +172,8 @@ class Simulation:
             instant.now_ms = now
             if changes and changes[0].at_ms <= now:
                 plans.settle()
+            if tenants is not None:
+                tenants.usage.advance(now)
             # 1. What happens now.
             while heap and heap[0][0] == now:
                 item = pop(heap)[3]
@@ -186,6 +188,7 @@ class Simulation:
             if slots.holders and reservations.expire(now):
                 instant.changed |= planning.EXPIRED
             if tenants is not None:
+                tenants.usage.freed(now)
                 for key in tenants.usage.overdue(now):
                     self._jobs.refused(active[key])
             # 3. The plan.

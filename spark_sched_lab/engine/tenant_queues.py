@@ -134,9 +134,14 @@ class TenantQueues:
         self.usage.launched(job.key, 1, min(1, held_there))
 
     def next_wake_ms(self) -> int | None:
-        """When a job will have waited for too long, or a queue have been below its floor for too long."""
+        """When a job will have waited for too long, a queue have been below its floor for too long, or one
+        have slot time of 24 hours again."""
         preemption = self.usage.preemption
-        wakes_ms = (self.usage.next_due_ms(), None if preemption is None else preemption.next_ms())
+        wakes_ms = (
+            self.usage.next_due_ms(),
+            self.usage.next_freed_ms(),
+            None if preemption is None else preemption.next_ms(),
+        )
         return min((at_ms for at_ms in wakes_ms if at_ms is not None), default=None)
 
     def to_evict(self) -> list[Attempt]:

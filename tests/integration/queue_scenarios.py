@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -278,3 +279,190 @@ def observed_floor_evictions(spark: SparkSession) -> Result:
             thread.join()
     found = counters(sc)
     return {"observed": found["floor_evictions_observed"], "evictions": found["evictions"], "story": story}
+
+
+def changed_queues(spark: SparkSession) -> Result:
+    """Three jobs in a queue that runs one: the file, then an operator lets one more run each.
+
+    Between the two the file has a fault. At last the queue itself goes.
+    """
+    sc = spark.sparkContext
+    file = Path(sc.getConf().get("spark.sched.queues.file"))
+    url = sc.uiWebUrl
+    assert url is not None
+
+    def jobs() -> dict[str, JobStatus]:
+        return {job.name: job for job in spark_sched.status(spark).jobs}
+
+    def running() -> list[str]:
+        return sorted(name for name, job in jobs().items() if job.slots.running)
+
+    def write(most: int) -> None:
+        file.write_text(f'default = "team"\n[queues.team]\nmax_running_jobs = {most}\n')
+
+    with release() as end:
+
+        def work(name: str) -> None:
+            with spark_sched.job(spark, name):
+                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        threads = [InheritableThread(target=work, args=(name,)) for name in ("a", "b", "c")]
+        for here, thread in enumerate(threads, start=1):
+            thread.start()
+            wait_until(lambda here=here: len(jobs()) == here, "the job was to come")
+        wait_until(lambda: running() == ["a"], "one job was to run")
+        write(2)
+        wait_until(lambda: running() == ["a", "b"], "the changed file was to admit the next job")
+        write(-1)
+        wait_until(lambda: bool(spark_sched.status(spark).warnings), "the fault was to be told")
+        fault = spark_sched.status(spark).warnings
+        shown = command("queue", "show", url)[1]
+        tab = page(f"{url}/scheduling/")
+        top = command("top", url, "--once")[1]
+        unknown = command("queue", "set", url, "teem", "max_running_jobs=3")
+        done = command("queue", "set", url, "team", "max_running_jobs=3", "ceiling=4")
+        wait_until(lambda: running() == ["a", "b", "c"], "the operator's change was to admit the last job")
+        file.write_text(
+            'default = "rest"\n[queues.rest]\n[queues.other]\n[[rules]]\nqueue="other"\nname="b"\n'
+        )
+        wait_until(lambda: jobs()["a"].order.queue_name == "rest", "the queue was to go")
+        queues = {name: job.order.queue_name for name, job in jobs().items()}
+        story = str(spark_sched.explain(spark, "b"))
+        warnings = spark_sched.status(spark).warnings
+        after = command("queue", "show", url)[1]
+        stale = command("queue", "load", url, str(file))[1]
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "fault": fault,
+        "shown": shown,
+        "tab": tab,
+        "top": top,
+        "unknown": unknown,
+        "done": done,
+        "queues": queues,
+        "story": story,
+        "warnings": warnings,
+        "after": after,
+        "stale": stale,
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def groups_of_users(spark: SparkSession) -> Result:
+    """A job of this process's user, and one of an unknown user: queue, priority, story."""
+    sc = spark.sparkContext
+    found: Result = {}
+    with release() as end:
+
+        def work(name: str, user: str | None) -> None:
+            with spark_sched.job(spark, name, user=user, priority=9):
+                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        people = {"own": None, "strange": "no-such-user"}
+        threads = [InheritableThread(target=work, args=each) for each in people.items()]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(spark_sched.status(spark).jobs) == 2, "both jobs were to come")
+        for job in spark_sched.status(spark).jobs:
+            story = str(spark_sched.explain(spark, job.name))
+            found[job.name] = (job.order.queue_name, job.marks.priority, story)
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return found
+
+
+def slot_hours(spark: SparkSession) -> Result:
+    """A job uses the slot time that its queue has in a day and goes on; a second one waits."""
+    sc = spark.sparkContext
+    url = sc.uiWebUrl
+    assert url is not None
+    ran: list[str] = []
+    with release() as end:
+
+        def work(name: str, tasks: int) -> None:
+            with spark_sched.job(spark, name):
+                sc.parallelize(range(tasks), tasks).map(sleeper_after(end, lambda _: 0.0)).collect()
+            ran.append(name)
+
+        threads = [InheritableThread(target=work, args=each) for each in (("runs", 2), ("later", 1))]
+        threads[0].start()
+
+        def used_up() -> bool:
+            (queue,) = spark_sched.status(spark).queues
+            return queue.day_frees_ms is not None
+
+        wait_until(used_up, "the queue was to use its slot time")
+        threads[1].start()
+        wait_until(lambda: len(spark_sched.status(spark).jobs) == 2, "the second job was to come")
+        status = spark_sched.status(spark)
+        (queue,) = status.queues
+        shown = command("queue", "show", url)[1]
+        command("queue", "set", url, "q", "slot_hours_per_day=none")
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "now_ms": status.now_ms,
+        "most_ms": queue.day_most_slot_ms,
+        "used_ms": queue.day_slot_ms,
+        "frees_ms": queue.day_frees_ms,
+        "running": [job.name for job in status.jobs if job.slots.running],
+        "why": next(job.notes.why for job in status.jobs if job.name == "later"),
+        "shown": shown,
+        "ran": sorted(ran),
+    }
+
+
+def users_in_a_queue(spark: SparkSession) -> Result:
+    """Ann's two jobs come before Bob's one, all in one queue, and Cat's last of all, in another one.
+
+    A first job has all slots until they are all there. A run before taught what each user's jobs do. It did
+    much more, so that the time until all are there changes no order.
+    """
+    sc = spark.sparkContext
+    ran: dict[str, list[tuple[int, float, float]]] = {}
+
+    def run(
+        label: str, user: str, name: str, tasks: int, body: Callable[[int], tuple[int, float, float]]
+    ) -> None:
+        with spark_sched.job(spark, name, user=user):
+            ran[label] = sc.parallelize(range(tasks), tasks).map(body).collect()
+
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
+    long = sleeper(lambda _: 1.5)
+    earlier = [
+        InheritableThread(target=run, args=(user, user, "work", 8, long)) for user in ("ann", "bob", "cat")
+    ]
+    for thread in earlier:
+        thread.start()
+    for thread in earlier:
+        thread.join()
+    settled(sc)
+    with release() as begin:
+        people = {"first": "zoe", "ann-1": "ann", "ann-2": "ann", "bob": "bob", "cat": "cat"}
+        threads = []
+        for here, (label, user) in enumerate(people.items(), start=1):
+            first = label == "first"
+            body = sleeper_after(begin, lambda _, first=first: 0.0 if first else 0.4)
+            given = (label, user, "first" if first else "work", 4 if first else 8, body)
+            threads.append(InheritableThread(target=run, args=given))
+            threads[-1].start()
+            wait_until(lambda here=here: len(spark_sched.status(spark).jobs) == here, f"{label} was to come")
+        wait_until(
+            lambda: all(j.order.rank is not None for j in spark_sched.status(spark).jobs if j.name == "work"),
+            "a plan was to rank all jobs",
+        )
+        jobs = [job for job in spark_sched.status(spark).jobs if job.name == "work"]
+        begin.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "ranks": [(job.marks.user, job.order.rank, job.order.queue_name) for job in jobs],
+        "ran": ran,
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +34,24 @@ PROMISED = QueueTree(
 )
 EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
 OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
+FILE = Path(tempfile.gettempdir()) / f"spark-sched-queues-{os.getpid()}.toml"
+ONE_AT_A_TIME = QueueTree((QueueSpec("team", max_running_jobs=1),), (), "team")
+(GROUP, *_) = subprocess.run(["id", "-Gn"], check=True, capture_output=True, text=True).stdout.split()
+BY_GROUP = QueueTree(
+    (QueueSpec("staff", groups=(GROUP,), max_priority=3), QueueSpec("rest", max_priority=0)),
+    (PlacementRule("staff", group=GROUP),),
+    "rest",
+)
+A_FEW_SECONDS = QueueTree((QueueSpec("q", slot_hours_per_day=0.001),), (), "q")
+ONE_TO_THREE = QueueTree(
+    (QueueSpec("team", weight=1.0), QueueSpec("other", weight=3.0)),
+    (PlacementRule("other", user="cat"),),
+    "team",
+)
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
+
+#: Tasks that start one after the other in one process may note their begins in the other order.
+BETWEEN_CLOCKS_S = 0.2
 
 
 def most_at_once(ran: Iterable[tuple[int, float, float]]) -> int:
@@ -127,3 +149,99 @@ def test_a_job_for_which_there_is_no_place_is_cancelled_and_says_why(scenario: S
     found = scenario("refused_job")
     assert "job second: queue q runs 1 job, its most, and as many jobs wait as may" in found["said"]
     assert found["refused"] == [1]
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={ONE_AT_A_TIME.to_json()}",
+    f"spark.sched.queues.file={FILE}",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_queues_change_while_jobs_run_and_a_faulty_file_changes_nothing(scenario: Scenario) -> None:
+    try:
+        found = scenario("changed_queues")
+    finally:
+        FILE.unlink(missing_ok=True)
+    (fault,) = found["fault"]
+    assert fault == (
+        f"the file of queues is refused, the queues stay as they are: {FILE}: queue 'team' has "
+        "max_running_jobs -1 but it must be a whole number from 1 to 2147483647"
+    )
+    assert "team: max_running_jobs 2; now 2 slots run, 0 are held, 2 jobs run, 1 wait" in found["shown"]
+    assert f"changed by the file {FILE} at" in found["shown"]
+    assert all("the file of queues is refused" in found[view] for view in ("shown", "tab", "top"))
+    assert found["unknown"][0] == 2
+    assert "queue is 'teem' (did you mean 'team'?)" in found["unknown"][1]
+    assert found["done"] == [0, "queue team: max_running_jobs 2 -> 3, ceiling none -> 4\n"]
+    # The queue is gone: the rules place its jobs, which go on.
+    assert found["queues"] == {"a": "rest", "b": "other", "c": "rest"}
+    assert "its queue team is gone, and it is in queue other" in found["story"]
+    assert found["warnings"] == []
+    assert "rule: name b -> other\ndefault: rest" in found["after"]
+    assert found["stale"] == "the queues are so already: nothing was changed\n"
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on("spark-sched:local[2]", f"spark.sched.queues={BY_GROUP.to_json()}", "spark.sched.planner.enabled=false")
+def test_the_groups_of_the_system_place_jobs_and_an_unknown_user_has_no_rights(scenario: Scenario) -> None:
+    found = scenario("groups_of_users")
+    assert found["own"][:2] == ["staff", 3]
+    assert found["strange"][:2] == ["rest", 0]
+    unknown = "queues and rules by group do not count for this job"
+    assert unknown not in found["own"][2]
+    assert f"the groups of user no-such-user are unknown: {unknown}" in found["strange"][2]
+
+
+@on(
+    "spark-sched:local[2]",
+    f"spark.sched.queues={A_FEW_SECONDS.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
+def test_a_queue_that_has_had_its_slot_hours_lets_further_jobs_wait_and_says_until_when(
+    scenario: Scenario,
+) -> None:
+    found = scenario("slot_hours")
+    assert found["most_ms"] == 3600
+    assert found["used_ms"] >= 3600
+    assert found["running"] == ["runs"]
+    assert re.fullmatch(
+        r"waits to be admitted: queue q has used its 0\.001 slot-hours of 24 hours and admits jobs again at "
+        r"\d{4}-\d\d-\d\d \d\d:\d\d at the earliest; number 1 of those that wait",
+        found["why"],
+    )
+    # At the begin of the part of 15 minutes in a day in which it was used.
+    assert 23.7 * 3_600_000 < found["frees_ms"] - found["now_ms"] <= 24 * 3_600_000
+    assert "slot_hours_per_day 0.001; now 2 slots run" in found["shown"]
+    assert found["ran"] == ["later", "runs"], "without the limit the job that waited runs"
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={ONE_TO_THREE.to_json()}",
+    "spark.sched.planner.policy=uwfq",
+    "spark.sched.policy.uwfq.weights=bob=1000,cat=0.001",
+    "spark.testing.schedInvariants=true",
+)
+def test_uwfq_orders_the_users_of_a_queue_after_the_weights_of_queues(scenario: Scenario) -> None:
+    found = scenario("users_in_a_queue")
+    assert [queue for _, _, queue in found["ranks"]] == ["team", "team", "team", "other"]
+    (ann_1, ann_2, bob, cat) = (rank for _, rank, _ in found["ranks"])
+    ran = found["ran"]
+    begins = {label: sorted(begin for _, begin, _ in tasks) for label, tasks in ran.items()}
+    # 1. Within a queue: the plan has Bob's job before the second one of Ann, which was there before it, and
+    # tasks start in the plan's order.
+    assert ann_1 < ann_2
+    assert bob < ann_2
+    assert begins["bob"][-1] <= begins["ann-2"][0] + BETWEEN_CLOCKS_S
+    # 2. Between queues: Cat is the last one of the plan. Yet three of four slots are Cat's while tasks of Cat
+    # wait, by the weights of the queues.
+    assert cat > max(ann_2, bob)
+    beside = [each for label in ("ann-1", "bob", "ann-2") for each in ran[label]]
+    assert most_at_once(ran["cat"]) == 3
+    assert most_at_once(each for each in beside if each[1] < begins["cat"][-1]) == 1
+    assert (found["violations"], found["failed_open"]) == (0, 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spark_sched.config import keys, validate
-from spark_sched.config.queue_file import parse_queues, read_queues
+from spark_sched.config import keys, queue_check, validate
+from spark_sched.config.queue_file import parse_queues, read_queues, with_change
 from spark_sched.config.queues import Amount, Preemption
 from spark_sched.errors import BadInputError
 
@@ -212,3 +213,45 @@ def test_a_fault_is_one_sentence_that_names_file_queue_key_and_value(
 def test_a_setting_that_conf_does_not_write_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="spark-sched conf --queues FILE"):
         validate({keys.QUEUES.name: text})
+
+
+def test_a_change_of_one_queue_is_checked_as_the_file_is() -> None:
+    document = json.loads(read_queues(EXAMPLE).to_json())
+    changed = with_change(document, "etl.hourly", {"held_ceiling": None, "max_running_jobs": 7})
+    assert (changed["etl.hourly"].held_ceiling, changed["etl.hourly"].max_running_jobs) == (None, 7)
+    assert (
+        replace(changed["etl.hourly"], held_ceiling=Amount(2), max_running_jobs=None)
+        == read_queues(EXAMPLE)["etl.hourly"]
+    )
+    assert changed.rules == read_queues(EXAMPLE).rules
+    with pytest.raises(
+        BadInputError, match=r"the change: queue 'etl\.hourly' has ceiling 90 % but its ancestor"
+    ):
+        with_change(document, "etl.hourly", {"ceiling": "90 %"})
+    with pytest.raises(BadInputError, match=r"queue is 'etl\.hourli' \(did you mean 'etl\.hourly'\?\)"):
+        with_change(document, "etl.hourli", {})
+
+
+def test_a_driver_is_given_the_setting_or_the_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert queue_check.main(str(EXAMPLE)) == 0
+    assert json.loads(capsys.readouterr().out) == {"queues": read_queues(EXAMPLE).to_json()}
+    assert queue_check.main(str(written(tmp_path, "default = 1"))) == 0
+    assert "queues is missing" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_groups_cross_as_one_line_and_close_a_queue() -> None:
+    line = (
+        '{"default":"rest","queues":[{"queue":"bi","groups":["bi-*"]},{"queue":"rest"}],'
+        '"rules":[{"queue":"bi","group":"bi-*","name":"x*"}]}'
+    )
+    tree = parse_queues(line)
+    assert tree is not None
+    assert tree.to_json() == line
+    assert tree.place("ann", "x1", groups={"staff", "bi-eu"}) == "bi"
+    assert [tree.place("ann", "x1", groups={"staff"}), tree.place("ann", "y", groups={"bi-eu"})] == [
+        "rest"
+    ] * 2
+    with pytest.raises(BadInputError, match=r"default is 'bi' but queue 'bi' has groups, so that jobs"):
+        parse_queues('{"default":"bi","queues":[{"queue":"bi","groups":["a"]}]}')

@@ -325,3 +325,38 @@ def test_a_day_of_200_users_keeps_every_ceiling_to_the_slot(tmp_path: Path, poli
     peaks = {row["queue"]: (row["peak_slots"], row["ceiling_slots"]) for row in result.queues}
     assert {queue: peaks[queue] for queue in ("rest", "teams.a")} == {"rest": (3, 3), "teams.a": (6, 6)}
     assert peaks["teams"][0] <= peaks["teams"][1] == 16
+
+
+HOUR_MS = 3_600_000
+SLOT_HOURS = """
+default = "rest"
+[queues.team]
+slot_hours_per_day = 4
+[queues.rest]
+[[rules]]
+queue = "team"
+user = "ann"
+"""
+
+
+def hours(key: str, tasks: int, length_h: float, at_h: float = 0.0, user: str = "ann") -> JobSpec:
+    stage = StageSpec([round(length_h * HOUR_MS)] * tasks)
+    return JobSpec(key, round(at_h * HOUR_MS), (stage,), name=key, user=user)
+
+
+def test_a_queue_that_has_had_its_slot_hours_admits_no_job_until_they_are_a_day_old(tmp_path: Path) -> None:
+    jobs = [
+        hours("runs", 2, 3),  # It uses 4 slot-hours in 2 hours, goes on, and uses 6.
+        hours("before", 1, 0.5, at_h=1.75),
+        hours("after", 1, 1, at_h=2),
+        hours("other", 1, 1, at_h=2, user="bob"),
+    ]
+    result = run(tmp_path, SLOT_HOURS, jobs)
+    # Up to 2:00 the team has used 4.25 slot-hours, in all 6.5. Each quarter of an hour has half of one and
+    # counts until 24 hours after its begin: five of them leave 4 at 25:00, which is not less than 4 yet.
+    assert {key: None if at is None else at / HOUR_MS for key, at in ends(result).items()} == {
+        "runs": 3.0,
+        "before": 2.25,
+        "other": 3.0,
+        "after": 26.25,
+    }

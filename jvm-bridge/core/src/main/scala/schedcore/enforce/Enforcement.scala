@@ -88,7 +88,8 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
   private var spareSlots = new SpareSlots
   // Task sets that found no spare slot in this round.
   private val foundNone = mutable.LinkedHashSet.empty[WaitingSet]
-  private val shares = queues.flatMap(_.shares)
+  // An operator may change the tree.
+  private def shares = if (queues.isEmpty) None else queues.get.shares
   // The most slots that tenants' queues may have in this part of the round; the others: any number.
   private var parts = Map.empty[String, Int]
   private var turnedAway = false

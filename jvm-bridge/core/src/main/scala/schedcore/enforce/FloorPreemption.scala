@@ -37,6 +37,13 @@ final class FloorPreemption private[enforce] (rule: PreemptionRule, shares: Queu
   private var lookedMs = Option.empty[Long]
   private val chosen = mutable.LinkedHashMap.empty[Long, String] // attempts that are to end, and the queue that they end for
 
+  /** It follows another one whose tree was changed: queues go on waiting, and what was named is not named again. */
+  private[enforce] def continues(was: FloorPreemption): Unit = {
+    was.sinceMs.foreach { case (path, ms) => if (pathOf.contains(path)) sinceMs(path) = ms }
+    was.chosen.foreach { case (task, queue) => if (pathOf.contains(queue)) chosen(task) = queue }
+    lookedMs = was.lookedMs
+  }
+
   /** Whether attempts are evicted; otherwise they are only counted. */
   def evicts: Boolean = rule.evicts
 

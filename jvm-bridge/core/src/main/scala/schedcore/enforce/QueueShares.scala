@@ -23,6 +23,33 @@ final class QueueUse(val spec: QueueSpec) {
   /** Jobs that hold slots, in the order in which they began to. */
   private[enforce] val holders = mutable.LinkedHashSet.empty[QueuedJob]
   def used: Int = running + held
+
+  private var lastDay = new DayUse
+  /** The slot time of the last 24 hours; counted where the queue has a limit of it. */
+  def day: DayUse = lastDay
+  /** Whether it has had its slot time of the last 24 hours. */
+  def usedUp: Boolean = spec.daySlotMs.exists(day.slotMs >= _)
+  /** Whether it admits no further job. */
+  def full: Boolean = spec.maxRunningJobs.exists(jobs >= _) || usedUp
+
+  /** The queue had this before its tree was changed. */
+  private[enforce] def continues(was: QueueUse): Unit = {
+    peak = was.peak
+    refused = was.refused
+    slotMs = was.slotMs
+    if (was.spec.daySlotMs.isDefined) lastDay = was.day
+  }
+
+  /** A job is in the queue after its tree was changed. */
+  private[enforce] def enters(entry: QueuedJob, waits: Boolean): Unit = {
+    running += entry.running
+    held += entry.held
+    peak = math.max(peak, used)
+    if (entry.held > 0) holders += entry
+    if (entry.admitted) jobs += 1
+    if (waits) waiting += 1
+    if (entry.refused) refused += 1
+  }
 }
 
 /**

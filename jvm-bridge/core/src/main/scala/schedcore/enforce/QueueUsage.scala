@@ -8,14 +8,14 @@ import schedcore.settings.QueueTree
 
 /** A job in its queue. @param path its queue and the ancestors, from the top down */
 private[enforce] final class QueuedJob(
-    val key: String, val path: Seq[QueueUse], var priority: Int, val arrival: Int, val sinceMs: Long) {
+    val key: String, var path: Seq[QueueUse], var priority: Int, val arrival: Int, val sinceMs: Long) {
   var admitted = false
   var refused = false
   var held = 0
   var running = 0
 
   /** When it has waited for too long. */
-  val dueMs: Option[Long] = path.flatMap(_.spec.waitTimeoutMs).minOption.map(sinceMs + _)
+  def dueMs: Option[Long] = path.flatMap(_.spec.waitTimeoutMs).minOption.map(sinceMs + _)
   /** Its place among those that wait: lower is first. */
   def order: (Int, Int) = (-priority, arrival)
 }
@@ -31,24 +31,49 @@ private[enforce] final class QueuedJob(
  * `spark_sched_lab.enforce.queue_usage` is the twin in the simulator, and `protocol/golden/queues/tree*` bind the two. Used under
  * its owner's lock only.
  */
-final class QueueUsage(val tree: QueueTree) extends HoldFloors {
-  import QueueUsage.Unlimited
+final class QueueUsage(began: QueueTree) extends HoldFloors {
+  import QueueUsage._
 
-  private val ofPath = mutable.LinkedHashMap.empty[String, QueueUse]
-  tree.queues.foreach(q => ofPath(q.path) = new QueueUse(q))
-  private val paths = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
+  // Whether it asks for groups is also read without the owner's lock.
+  @volatile private var inForce = new Queues(began)
   private val jobs = mutable.LinkedHashMap.empty[String, QueuedJob]
   private val waitingJobs = mutable.LinkedHashSet.empty[QueuedJob]
   // The places of those that wait; None: one of them came, went or changed since they were asked for. A look asks for all of them.
   private var places = Option.empty[Map[QueuedJob, Int]]
   private var slots = 0
 
+  def tree: QueueTree = inForce.tree
+  private def ofPath = inForce.ofPath
+  private def paths = inForce.paths
+
   /** The order in which queues are offered slots; None: none of them has a floor or a weight. */
-  val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(paths))
+  def shares: Option[QueueShares] = inForce.shares
 
   /** Evictions for queues below their floors; None: no queue has one, or it is off. */
-  val preemption: Option[FloorPreemption] = shares.filter(_ => tree.preempts)
-    .map(new FloorPreemption(tree.preemption, _, tree.queues.map(q => q.path -> paths(q.path))))
+  def preemption: Option[FloorPreemption] = inForce.preemption
+
+  /**
+   * Another tree is in force from now on. A job keeps its slots, and its queue if jobs can be in that still. No limit stops a job that
+   * runs: a queue that has more than it may drains. What a queue had so far stays with its path.
+   *
+   * @param place the queue of a job that cannot stay in its own
+   * @return the jobs that are admitted for the change
+   */
+  def changed(next: QueueTree, place: String => String): Seq[String] = {
+    val (before, now) = (inForce, new Queues(next))
+    inForce = now
+    capacity(slots)
+    places = None
+    for (use <- now.ofPath.values; was <- before.ofPath.get(use.spec.path)) use.continues(was)
+    now.preemption.foreach(mine => before.preemption.foreach(mine.continues))
+    jobs.valuesIterator.foreach { entry =>
+      if (entry.refused) entry.path.foreach(use => now.ofPath.get(use.spec.path).foreach(_.refused -= 1))
+      val queue = entry.path.last.spec.path
+      entry.path = now.paths(if (next.leaves(queue)) queue else place(entry.key))
+      entry.path.foreach(_.enters(entry, waitingJobs.contains(entry)))
+    }
+    admitMore()
+  }
 
   /** All queues, parents before their children. */
   def uses: Iterable[QueueUse] = ofPath.values
@@ -64,10 +89,28 @@ final class QueueUsage(val tree: QueueTree) extends HoldFloors {
 
   private def limit(use: QueueUse): Int = use.spec.ceiling.fold(Unlimited)(_.of(slots))
 
+  // ---- the slot time of 24 hours -------------------------------------------------------------------------------
+
+  /** Counts slot time up to now. Called before slots change, for queues that have a limit of it. */
+  def advance(nowMs: Long): Unit = if (inForce.limited.nonEmpty) inForce.limited.foreach(use => use.day.advance(use.used, nowMs))
+
+  /** Time has passed. @return the jobs that are admitted since their queues may have slot time again */
+  def freed(nowMs: Long): Seq[String] = {
+    advance(nowMs)
+    if (inForce.limited.nonEmpty && waitingJobs.nonEmpty) admitMore() else Nil
+  }
+
+  /** When a queue that has had its slot time has some again, if jobs wait for that. */
+  def nextFreedMs: Option[Long] = inForce.limited.iterator.filter(_.waiting > 0).flatMap(freesMs(_)).minOption
+
+  /** When the queue, which has had its slot time, has some again if it gets no more slots. */
+  def freesMs(use: QueueUse): Option[Long] = use.spec.daySlotMs.flatMap(use.day.belowMs(_))
+
   // ---- jobs: admission -----------------------------------------------------------------------------------------
 
   /** The job comes into its queue, or back after it was refused. @return whether it stays: if too many jobs wait, it is refused */
   def entered(job: String, queue: String, priority: Int, arrival: Int, nowMs: Long): Boolean = {
+    advance(nowMs)
     val entry = new QueuedJob(job, paths(queue), priority, arrival, nowMs)
     jobs.put(job, entry).foreach(keepsSlots(entry, _))
     if (fits(entry)) admit(entry)
@@ -160,8 +203,8 @@ final class QueueUsage(val tree: QueueTree) extends HoldFloors {
     places.get(entry)
   }
 
-  /** The queue of its path that runs as many jobs as it may. */
-  def fullQueue(job: String): Option[QueueUse] = jobs.get(job).flatMap(_.path.find(full))
+  /** The queue of its path that admits no further job. */
+  def fullQueue(job: String): Option[QueueUse] = jobs.get(job).flatMap(_.path.find(_.full))
 
   /** The path of a job's queue. */
   def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
@@ -170,9 +213,8 @@ final class QueueUsage(val tree: QueueTree) extends HoldFloors {
   /** The topmost of the queues that the job is in. */
   def topQueueOf(job: String): Option[String] = jobs.get(job).map(_.path.head.spec.path)
 
-  private def full(use: QueueUse): Boolean = use.spec.maxRunningJobs.exists(use.jobs >= _)
   private def isCrowded(entry: QueuedJob): Boolean = entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))
-  private def fits(entry: QueuedJob): Boolean = !entry.path.exists(full)
+  private def fits(entry: QueuedJob): Boolean = !entry.path.exists(_.full)
 
   private def admit(entry: QueuedJob): Unit = {
     entry.admitted = true
@@ -307,11 +349,13 @@ final class QueueUsage(val tree: QueueTree) extends HoldFloors {
 /** Tells the queues of the slots that their jobs hold, and then the other listener. */
 final class HoldsOfQueues(other: LedgerListener, queues: QueueUsage) extends LedgerListener {
   override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit = {
+    queues.advance(nowMs)
     queues.held(job)
     other.slotHeld(job, stage, executor, deadlineMs, nowMs)
   }
 
   override def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = {
+    queues.advance(nowMs)
     queues.unheld(job)
     other.slotFreed(job, executor, reason, nowMs)
   }
@@ -320,4 +364,15 @@ final class HoldsOfQueues(other: LedgerListener, queues: QueueUsage) extends Led
 object QueueUsage {
   /** More slots than any application has. */
   val Unlimited: Int = Int.MaxValue
+
+  /** The queues of one tree. */
+  private final class Queues(val tree: QueueTree) {
+    val ofPath: mutable.LinkedHashMap[String, QueueUse] = mutable.LinkedHashMap.empty
+    tree.queues.foreach(q => ofPath(q.path) = new QueueUse(q))
+    val paths: Map[String, Seq[QueueUse]] = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
+    val limited: Seq[QueueUse] = ofPath.valuesIterator.filter(_.spec.daySlotMs.isDefined).toList
+    val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(paths))
+    val preemption: Option[FloorPreemption] = shares.filter(_ => tree.preempts)
+      .map(new FloorPreemption(tree.preemption, _, tree.queues.map(q => q.path -> paths(q.path))))
+  }
 }

@@ -301,7 +301,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
 
   /**
    * From now on `mayHold` says of a job whether its queue lets it hold one more slot, and `by` who may take held slots for the sake of
-   * a queue's floor. Called before any job starts.
+   * a queue's floor. Called before any job starts, and when the queues are changed.
    */
   def limitHolds(mayHold: String => Boolean, by: Option[HoldFloors] = None): Unit = {
     holdings.queueLets = mayHold

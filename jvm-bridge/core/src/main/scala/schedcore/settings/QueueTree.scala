@@ -27,7 +27,15 @@ private object SlotAmount {
 final case class QueueSpec(
     path: String, ceiling: Option[SlotAmount] = None, heldCeiling: Option[SlotAmount] = None, maxRunningJobs: Option[Int] = None,
     maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil,
-    floor: Option[SlotAmount] = None, weight: Option[Double] = None)
+    floor: Option[SlotAmount] = None, weight: Option[Double] = None, groups: Seq[String] = Nil,
+    slotHoursPerDay: Option[Double] = None) {
+  /** The slot time of 24 hours after which it admits no job. */
+  val daySlotMs: Option[Long] = slotHoursPerDay.map(hours => math.rint(hours * 3600000).toLong)
+
+  /** Whether it takes jobs of such a user. Without users and groups it takes everybody's. */
+  def takes(user: String, of: Set[String]): Boolean = (users.isEmpty && groups.isEmpty) ||
+    users.exists(QueueTree.matches(_, user)) || groups.exists(pattern => of.exists(QueueTree.matches(pattern, _)))
+}
 
 /**
  * When running tasks of other queues are evicted for a queue that stays below its floor.
@@ -43,10 +51,12 @@ final case class PreemptionRule(
 }
 
 /** A queue for the jobs that match every pattern that is given. */
-final case class PlacementRule(queue: String, user: Option[String], name: Option[String], jobClass: Option[String]) {
-  def matches(user: String, name: String, jobClass: String): Boolean =
+final case class PlacementRule(
+    queue: String, user: Option[String], name: Option[String], jobClass: Option[String], group: Option[String] = None) {
+  def matches(user: String, name: String, jobClass: String, groups: Set[String]): Boolean =
     Seq(this.user -> user, this.name -> name, this.jobClass -> jobClass)
-      .forall { case (pattern, text) => pattern.forall(QueueTree.matches(_, text)) }
+      .forall { case (pattern, text) => pattern.forall(QueueTree.matches(_, text)) } &&
+      group.forall(pattern => groups.exists(QueueTree.matches(pattern, _)))
 }
 
 /**
@@ -61,18 +71,23 @@ final case class QueueTree(
     queues: Seq[QueueSpec], rules: Seq[PlacementRule], default: String, preemption: PreemptionRule = PreemptionRule()) {
   private val byPath = queues.map(q => q.path -> q).toMap
 
+  /** The queues that jobs can be in: those without queues below them. */
+  val leaves: Set[String] = queues.map(_.path).toSet -- queues.map(q => q.path.substring(0, math.max(0, q.path.lastIndexOf('.'))))
+
   /** The queue and its ancestors, from the top down. */
   def pathOf(queue: String): Seq[QueueSpec] = {
     val parts = queue.split('.')
     (1 to parts.length).map(n => byPath(parts.take(n).mkString(".")))
   }
 
-  private def takes(queue: String, user: String): Boolean =
-    pathOf(queue).forall(q => q.users.isEmpty || q.users.exists(QueueTree.matches(_, user)))
+  private def takes(queue: String, user: String, groups: Set[String]): Boolean = pathOf(queue).forall(_.takes(user, groups))
 
-  /** The queue of a job: of the first rule that matches it and whose queue takes its user's jobs. */
-  def place(user: String, name: String, jobClass: String): String =
-    rules.find(rule => rule.matches(user, name, jobClass) && takes(rule.queue, user)).fold(default)(_.queue)
+  /** The queue of a job: of the first rule that matches it and whose queue takes its user's jobs. @param groups of the user */
+  def place(user: String, name: String, jobClass: String, groups: Set[String] = Set.empty): String =
+    rules.find(rule => rule.matches(user, name, jobClass, groups) && takes(rule.queue, user, groups)).fold(default)(_.queue)
+
+  /** Whether the groups of users matter. */
+  val usesGroups: Boolean = queues.exists(_.groups.nonEmpty) || rules.exists(_.group.nonEmpty)
 
   /** Whether queues are offered slots in an order of their own: one of them has a floor or a weight. */
   def shares: Boolean = queues.exists(q => q.floor.isDefined || q.weight.isDefined)
@@ -83,6 +98,9 @@ final case class QueueTree(
   /** The highest priority of a job in the queue. */
   def maxPriority(queue: String): Int = pathOf(queue).flatMap(_.maxPriority).minOption.getOrElse(Int.MaxValue)
 }
+
+/** The tenants' queues at the start. @param text the setting that the tree was read from; @param file that is watched; empty: none */
+final case class QueueSettings(tree: QueueTree, text: String, file: String)
 
 object QueueTree {
   private val mapper = new ObjectMapper()
@@ -102,7 +120,7 @@ object QueueTree {
     val known = queues.map(_.path).toSet
     require(queues.nonEmpty && queues.forall(q => !q.path.contains('.') || known(q.path.substring(0, q.path.lastIndexOf('.')))))
     val rules = root.get("rules").elements.asScala.map { r =>
-      PlacementRule(r.get("queue").asText, text(r, "user"), text(r, "name"), text(r, "class"))
+      PlacementRule(r.get("queue").asText, text(r, "user"), text(r, "name"), text(r, "class"), text(r, "group"))
     }.toList
     val default = root.get("default").asText
     require((default +: rules.map(_.queue)).forall(known))
@@ -117,14 +135,17 @@ object QueueTree {
   private def queue(q: JsonNode): QueueSpec = QueueSpec(
     q.get("queue").asText, amount(q, "ceiling"), amount(q, "held_ceiling"), whole(q, "max_running_jobs"), whole(q, "max_waiting_jobs"),
     text(q, "wait_timeout").map(t => Words.millis(t).get), whole(q, "max_priority"),
-    Option(q.get("users")).fold(Seq.empty[String])(_.elements.asScala.map(_.asText).toList),
-    amount(q, "floor"), Option(q.get("weight")).map { value => require(value.isNumber && value.asDouble > 0); value.asDouble })
+    texts(q, "users"), amount(q, "floor"), positive(q, "weight"), texts(q, "groups"), positive(q, "slot_hours_per_day"))
 
   private def amount(q: JsonNode, key: String): Option[SlotAmount] = Option(q.get(key)).map { value =>
     if (value.isInt) SlotAmount(Some(value.asInt))
     else value.asText match { case Share(percent) => SlotAmount(None, percent.toDouble) }
   }
 
+  private def positive(q: JsonNode, key: String): Option[Double] =
+    Option(q.get(key)).map { value => require(value.isNumber && value.asDouble > 0); value.asDouble }
+  private def texts(q: JsonNode, key: String): Seq[String] =
+    Option(q.get(key)).fold(Seq.empty[String])(_.elements.asScala.map(_.asText).toList)
   private def whole(q: JsonNode, key: String): Option[Int] = Option(q.get(key)).map { value => require(value.isInt); value.asInt }
   private def text(q: JsonNode, key: String): Option[String] = Option(q.get(key)).map { value => require(value.isTextual); value.asText }
 }

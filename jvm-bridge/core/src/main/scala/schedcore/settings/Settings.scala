@@ -27,7 +27,7 @@ final case class Settings(
     steeringEnabled: Boolean = true,
     uiHosts: Set[String] = Set.empty,
     jobsPerUser: Int = Settings.JobsPerUser.default.toInt,
-    queues: Option[QueueTree] = None)
+    queues: Option[QueueSettings] = None)
 
 /** Text that no log and no message shows. */
 final class Secret(val text: String) {
@@ -107,6 +107,7 @@ object Settings {
   val SteeringEnabled = Key("spark.sched.steering.enabled", "true")
   val UiHosts = Key("spark.sched.ui.hosts", "")
   val Queues = Key("spark.sched.queues", "")
+  val QueuesFile = Key("spark.sched.queues.file", "")
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
@@ -116,7 +117,7 @@ object Settings {
     PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy, PlannerSolver, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
     QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, JobsPerUser, Mode, SteeringEnabled,
-    UiHosts, Queues, Seed)
+    UiHosts, Queues, QueuesFile, Seed)
 
   /** Jobs of all users at a time, so also the largest value of [[JobsPerUser]]. */
   val MostJobs = 10000
@@ -175,7 +176,7 @@ object Settings {
       steeringEnabled = read.flag(SteeringEnabled),
       uiHosts = read.hosts(UiHosts),
       jobsPerUser = read.integer(JobsPerUser, 1, MostJobs),
-      queues = QueueTree.parse(read.text(Queues)))
+      queues = QueueTree.parse(read.text(Queues)).map(QueueSettings(_, read.text(Queues), read.text(QueuesFile))))
   }
 
   // The user's part of a URL, or a parameter that is called so.

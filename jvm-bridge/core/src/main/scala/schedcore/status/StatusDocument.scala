@@ -40,13 +40,15 @@ final case class PlanFacts(
  * @param users likewise of each user
  * @param reservationsPaused whether an operator lets no job hold slots
  * @param mode one of [[Modes]]
+ * @param warnings sentences about the application that people must know
  */
 final case class StatusDocument(
     nowMs: Long, application: ApplicationFacts, planner: PlannerFacts, plans: PlanFacts, jobs: Seq[JobFacts],
     stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
     counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty, reservationsPaused: Boolean = false,
     mode: String = Modes.On, users: Map[String, ClassFigures] = Map.empty,
-    whys: Map[String, String] = Map.empty, queues: Seq[QueueFigures] = Nil) {
+    whys: Map[String, String] = Map.empty, queues: Seq[QueueFigures] = Nil,
+    warnings: Seq[String] = Nil) {
 
   def toJson: String = toNode.toString
 
@@ -65,6 +67,7 @@ final case class StatusDocument(
     writeSums("class", classes, root.putArray("classes"))
     writeSums("user", users, root.putArray("users"))
     if (queues.nonEmpty) writeQueues(root.putArray("queues"))
+    if (warnings.nonEmpty) warnings.foldLeft(root.putArray("warnings"))(_.add(_))
     root
   }
 
@@ -154,6 +157,10 @@ final case class StatusDocument(
     putLong(one, "floor_slots", q.floor.map(_.toLong))
     one.put("running_slots", q.running).put("held_slots", q.held).put("peak_slots", q.peak)
       .put("running_jobs", q.jobs).put("waiting_jobs", q.waiting).put("refused_jobs", q.refused).put("slot_ms", q.slotMs)
+    q.day.foreach { day =>
+      one.put("day_slot_ms", day.usedMs).put("day_most_slot_ms", day.mostMs)
+      putLong(one, "day_frees_ms", day.freesMs)
+    }
   }
 
   private def writeSlots(slots: SlotKinds, out: ObjectNode): Unit =
@@ -184,10 +191,19 @@ final case class StatusDocument(
  * @param refused how often a job was refused
  * @param floor slots that it is promised now; None: it has no floor
  * @param slotMs slot time of its attempts that ended
+ * @param day None: it has no limit of slot time
  */
 final case class QueueFigures(
     queue: String, ceiling: Option[Int], running: Int, held: Int, peak: Int, jobs: Int, waiting: Int, refused: Int,
-    floor: Option[Int] = None, slotMs: Long = 0)
+    floor: Option[Int] = None, slotMs: Long = 0, day: Option[DaySlotTime] = None)
+
+/**
+ * Slot time of a queue in the last 24 hours.
+ *
+ * @param mostMs after which it admits no job
+ * @param freesMs when it admits jobs again at the earliest; None: it admits some now
+ */
+final case class DaySlotTime(usedMs: Long, mostMs: Long, freesMs: Option[Long])
 
 object StatusDocument {
   val Schema = 1

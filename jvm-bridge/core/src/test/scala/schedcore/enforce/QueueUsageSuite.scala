@@ -42,6 +42,13 @@ final class QueueUsageSuite extends AnyFunSuite {
         usage.capacity(int("slots"))
         list(usage.uses.map(use => usage.ceiling(use.spec.path).toString))
       case "entered" => usage.entered(job, text("queue"), int("priority"), int("arrival"), step.required("now_ms").asLong).toString
+      case "changed" =>
+        val tree = QueueTree.parse(step.required("tree").toString).get
+        list(usage.changed(tree, job => tree.place(step.required("users").path(job).asText(""), "", "")).map(quoted))
+      case "freed" =>
+        val due = usage.nextFreedMs.fold("null")(_.toString)
+        val admitted = usage.freed(step.required("now_ms").asLong)
+        list(Seq(due, list(admitted.map(quoted)), list(usage.uses.map(_.day.slotMs.toString))))
       case "ranked" => usage.ranked(job, int("priority")).toString
       case "left" => list(usage.left(job).map(quoted))
       case "overdue" =>
@@ -81,7 +88,9 @@ final class QueueUsageSuite extends AnyFunSuite {
         }.toList
         val found = preemption.look(wanted, running, step.required("now_ms").asLong)
         list(Seq(due, list(found.map(each => list(Seq(each.task.toString, quoted(each.queue)))))))
-      case "place" => quoted(usage.tree.place(text("user"), text("name"), text("class")))
+      case "place" =>
+        val groups = step.path("groups").elements().asScala.map(_.asText).toSet
+        quoted(usage.tree.place(text("user"), text("name"), text("class"), groups))
       case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }
   }

@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.sparksched.jobs.{QueuedJobs, Registry}
+import org.apache.spark.scheduler.sparksched.jobs.{QueuedJobs, Registry, UserGroups}
 import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
 import schedcore.enforce.{HoldsOfQueues, QueueUsage}
@@ -22,16 +22,17 @@ private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, cont
     stateSent = () => heldSlotEvents.forget())
   val heldSlotEvents: HeldSlotEvents = new HeldSlotEvents(events)
   /** The tenants' queues. */
-  val queues: Option[QueueUsage] = settings.queues.map(new QueueUsage(_))
+  val queues: Option[QueueUsage] = settings.queues.map(q => new QueueUsage(q.tree))
+  /** The groups of tenants; None: the application has no queues. */
+  val groups: Option[UserGroups] = queues.map(_ => UserGroups.of(context.conf))
   val ledger: Ledger = RecordedLedger.orPlain(
     queues.fold[LedgerListener](heldSlotEvents)(new HoldsOfQueues(heldSlotEvents, _)), settings.idle, context.startTime,
     context.conf.getOption(RecordedLedger.Setting))
-  queues.foreach(q => ledger.limitHolds(q.mayHold, q.shares.map(_ => q)))
   val plans = new ReceivedPlans(settings.planner.patienceMs)
   val queueSlots = new QueueSlots(plans)
   val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _), queueSlots.changed(_, _),
-    queues.map(new QueuedJobs(_, ledger, (sparkJob, why) => if (scheduler.enforcing) scheduler.refuse(sparkJob, why))))
+    queues.map(new QueuedJobs(_, ledger, (sparkJob, why) => if (scheduler.enforcing) scheduler.refuse(sparkJob, why), user => groups.flatMap(_.known(user)))))
   /** Owners of Spark jobs whose local properties do not name them. */
   val origins = new JobOrigins(context, registry.users)
   val tally = new SchedTally(registry, ledger, events, settings.mode)

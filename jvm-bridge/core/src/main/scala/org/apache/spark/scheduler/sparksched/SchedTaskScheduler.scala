@@ -74,6 +74,7 @@ private[spark] final class SchedTaskScheduler(
     revival.start()
     SparkSched.register(context, this)
     views.attach()
+    steering.start()
     records.origins.start()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
@@ -89,7 +90,7 @@ private[spark] final class SchedTaskScheduler(
 
   override def stop(exitCode: Int): Unit = {
     AllSteps(
-      () => { revival.stop(); timer.stop() },
+      () => { revival.stop(); timer.stop(); steering.stop(); records.groups.foreach(_.stop()) },
       () => timer.join(), // A running look would write into the event log after that is closed.
       () => allocation.foreach(_.stop()),
       () => arrivals.sqlOutlook.stop(),
@@ -135,6 +136,13 @@ private[spark] final class SchedTaskScheduler(
   }
 
   // ---- stages ------------------------------------------------------------------------------------------------
+
+  /** Learns the groups of the task set's user first, where queues ask for them: not under the lock, since it may take a moment. */
+  override def submitTasks(taskSet: TaskSet): Unit = {
+    for (groups <- records.groups if records.queues.exists(_.tree.usesGroups))
+      failOpen("groups", ())(groups.learn(synchronized(arrivals.userOf(taskSet))))
+    super.submitTasks(taskSet)
+  }
 
   override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager = {
     val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt)

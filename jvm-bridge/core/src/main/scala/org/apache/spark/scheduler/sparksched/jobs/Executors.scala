@@ -99,7 +99,7 @@ private[sparksched] final class Executors(
       forFloor: Option[String] = None): Unit = {
     val ranMs = math.max(0L, nowMs - t.timeMs)
     running -= t.task
-    queued.foreach(_.stopped(t.job, t.slots, ranMs))
+    queued.foreach(_.stopped(t.job, t.slots, ranMs, nowMs))
     attemptOver(t.job, ranMs, nowMs)
     changing(t.job)(_.ended(t, outcome == "success", evicted, nowMs))
     if (evicted) tellEviction(t, evictedFor, forFloor, nowMs)

@@ -1,13 +1,16 @@
 package org.apache.spark.scheduler.sparksched
 package jobs
 
+import java.time.{Instant, ZoneId}
+import java.time.format.DateTimeFormatter
+
 import scala.collection.mutable
 
 import schedcore.PlainText
 import schedcore.enforce.QueueUsage
 import schedcore.ledger.Ledger
 import schedcore.marks.JobMark
-import schedcore.settings.MarkWarning
+import schedcore.settings.{MarkWarning, QueueTree}
 
 /**
  * The application's jobs in the tenants' queues. Used under the scheduler's lock only.
@@ -17,8 +20,10 @@ import schedcore.settings.MarkWarning
  * is cancelled, and refused jobs run.
  *
  * @param refuse cancels a Spark job of a job that its queue lets wait no longer, with a sentence that says why
+ * @param groups of a user as far as they are known; None: they are not
  */
-private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, refuse: (Int, String) => Unit) {
+private[sparksched] final class QueuedJobs(
+    queues: QueueUsage, ledger: Ledger, refuse: (Int, String) => Unit, groups: String => Option[Set[String]] = _ => None) {
   import QueuedJobs._
 
   private var admissions = 0L
@@ -50,8 +55,18 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
     if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) refusals -= mark.key
     else refusals(mark.key) = new Refused(nowMs)
 
-  private def queueOf(mark: JobMark): String =
-    queues.tree.place(mark.user.getOrElse(""), mark.name, mark.jobClass.getOrElse(""))
+  private def queueOf(mark: JobMark): String = placed(queues.tree, mark)
+  private def placed(tree: QueueTree, mark: JobMark): String = {
+    val user = mark.user.getOrElse("")
+    tree.place(user, mark.name, mark.jobClass.getOrElse(""), if (tree.usesGroups) groups(user).getOrElse(Set.empty) else Set.empty)
+  }
+
+  /** A sentence where the groups of the job's user matter and are unknown: then no right counts that a group has. */
+  def withoutGroups(mark: JobMark): Option[String] = {
+    val user = mark.user.getOrElse("")
+    Option.when(queues.tree.usesGroups && groups(user).isEmpty)(
+      s"the groups of user ${PlainText.of(user)} are unknown: queues and rules by group do not count for this job")
+  }
 
   /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */
   def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit =
@@ -63,8 +78,10 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
 
   /** Refuses the jobs that have waited for too long, and lets refused ones in for which there is a place by now. @return these, with what they do */
   def look(nowMs: Long): Seq[(String, String)] = {
+    val freed = queues.freed(nowMs)
+    admissions += freed.size
     queues.overdue(nowMs).foreach(refusals(_) = new Refused(nowMs, timedOut = true))
-    enterAfterAll(nowMs)(!_.timedOut)
+    freed.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /** The application enforces from now on: its refused jobs are no longer let run, and may have a place. @return those that have */
@@ -98,8 +115,16 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
 
   private def noPlace(job: String): String = s"${full(job)}, and as many jobs wait as may"
 
-  private def full(job: String): String =
-    queues.fullQueue(job).fold("its queue has a place again")(use => s"queue ${use.spec.path} runs ${counted(use.jobs, "job")}, its most")
+  private def full(job: String): String = queues.fullQueue(job).fold("its queue has a place again") { use =>
+    if (use.usedUp) {
+      val again = queues.freesMs(use).fold("")(at => s" and admits jobs again at ${timeOfDay(at)} at the earliest")
+      s"queue ${use.spec.path} has used its ${number(use.spec.slotHoursPerDay.get)} slot-hours of 24 hours$again"
+    } else s"queue ${use.spec.path} runs ${counted(use.jobs, "job")}, its most"
+  }
+
+  private def number(value: Double): String = BigDecimal(value).bigDecimal.stripTrailingZeros.toPlainString
+  private def timeOfDay(atMs: Long): String =
+    Instant.ofEpochMilli(atMs).atZone(ZoneId.systemDefault).format(DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm"))
 
   private def counted(n: Int, what: String): String = if (n == 1) s"1 $what" else s"$n ${what}s"
 
@@ -124,16 +149,42 @@ private[sparksched] final class QueuedJobs(queues: QueueUsage, ledger: Ledger, r
     ended(job, nowMs)
   }
 
+  // ---- another tree --------------------------------------------------------------------------------------------
+
+  /**
+   * The queues are those of another tree from now on. Jobs stay where they are, if their queues are still there.
+   *
+   * @param mark of a job
+   * @return the jobs that the change concerns, with what they do
+   */
+  def changed(tree: QueueTree, mark: String => Option[JobMark], nowMs: Long): Seq[(String, String)] = {
+    val moved = mutable.ListBuffer.empty[(String, String)]
+    val admitted = queues.changed(tree, job => {
+      val queue = mark(job).fold(tree.default)(placed(tree, _))
+      moved += job -> s"its queue ${queues.queueOf(job).getOrElse("")} is gone, and it is in queue $queue"
+      queue
+    })
+    admissions += admitted.size
+    limitHolds()
+    moved.toList ++ admitted.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+  }
+
+  /** The ledger asks the queues about held slots, and about floors only if there are some. */
+  private def limitHolds(): Unit = ledger.limitHolds(queues.mayHold, queues.shares.map(_ => queues))
+  limitHolds()
+
   // ---- slots ---------------------------------------------------------------------------------------------------
 
   /** Before the ledger is told: the task takes the place of held slots of its queues where these are at their ceilings. */
   def launched(job: String, executor: String, slots: Int, nowMs: Long): Unit = {
     val own = math.min(slots, ledger.heldOn(executor, job))
     if (slots > own) queues.givesUp(job, slots - own, ledger.isSafe(_, job)).foreach(ledger.giveUp(_, nowMs))
+    queues.advance(nowMs)
     queues.launched(job, slots, own)
   }
 
-  def stopped(job: String, slots: Int, ranMs: Long): Unit = {
+  def stopped(job: String, slots: Int, ranMs: Long, nowMs: Long): Unit = {
+    queues.advance(nowMs)
     queues.stopped(job, slots)
     queues.ran(job, slots * ranMs)
   }

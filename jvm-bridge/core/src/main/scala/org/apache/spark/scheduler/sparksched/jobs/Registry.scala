@@ -14,7 +14,7 @@ import schedcore.ledger.{HeldIdle, HeldIdleSums, Ledger, PoolShare, Rule, TaskSh
 import schedcore.marks.{JobCrowds, JobMark, Origin, SessionUsers}
 import schedcore.operators.{CalledJobs, Orders}
 import schedcore.plan.Overlay
-import schedcore.settings.Settings
+import schedcore.settings.{QueueTree, Settings}
 import schedcore.status.{JobFacts, JobQueue, JobStories, JobSums, JobTimes, PlanForJob, SlotTimes, StageFacts, StageNames}
 
 /**
@@ -94,7 +94,7 @@ private[sparksched] final class Registry(
   /** The mark under which the Spark job counts: its own, or that of the job which has what is too much. */
   private def admitted(marked: JobMark, sparkJob: Int): JobMark = {
     // The history identifies jobs by user and name; without a marked user it is the application's.
-    val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
+    val mark = marked.copy(user = Some(userOf(marked)))
     if (jobs.contains(mark.key)) mark
     else sparkJobs.jobOf(sparkJob).filter(JobCrowds.isRest).flatMap(jobs.get(_)).fold(crowds.admitted(mark))(_.mark)
   }
@@ -111,7 +111,7 @@ private[sparksched] final class Registry(
     val waits = queued.flatMap(_.began(mark, arrivals, nowMs))
     ledger.jobRanked(mark.key, plans.rank(mark.key), arrivals)
     stories.submitted(mark.key, nowMs)
-    waits.foreach(stories.add(mark.key, nowMs, _))
+    (queued.flatMap(_.withoutGroups(mark)) ++ waits).foreach(stories.add(mark.key, nowMs, _))
     sums.begun(mark)
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
   }
@@ -293,6 +293,14 @@ private[sparksched] final class Registry(
     events.offer(change)
     applyPlan(plans, change.timeMs)
   }
+
+  /** The user whose a job with this mark is. */
+  def userOf(mark: JobMark): String = mark.user.getOrElse(applicationUser)
+  def usersOfJobs: Seq[String] = jobs.valuesIterator.flatMap(_.mark.user).toList.distinct
+
+  /** The tenants' queues are these from now on. */
+  def queuesChanged(tree: QueueTree, nowMs: Long): Unit =
+    queued.foreach(q => toldByQueue(q.changed(tree, jobs.get(_).map(_.mark), nowMs), nowMs))
 
   // ---- what people are shown ---------------------------------------------------------------------------------
 

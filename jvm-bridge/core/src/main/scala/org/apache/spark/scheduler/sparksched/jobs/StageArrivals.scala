@@ -23,6 +23,13 @@ private[sparksched] final class StageArrivals(
     (stage, name, slots, ready, inputs) => afterChange(ledger.nextLearned(stage, name, slots, ready, scheduler.nowMs, inputs)),
     (stage, last) => afterChange(ledger.lastLearned(stage, last, scheduler.nowMs)))
 
+  /** The user of a task set that is yet to arrive. */
+  def userOf(taskSet: TaskSet): String = {
+    val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
+    registry.userOf(registry.markOf(
+      taskSet.priority, property, taskSet.properties, scheduler.nowMs - scheduler.steadyClock.aheadMs, records.origins.of(taskSet.properties)))
+  }
+
   /** Called in the DAGScheduler's event loop. */
   def place(stage: String, taskSet: TaskSet, barrier: Boolean): StagePlace = {
     val dagScheduler = scheduler.dagScheduler

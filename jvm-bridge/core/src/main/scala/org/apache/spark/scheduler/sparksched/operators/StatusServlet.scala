@@ -11,7 +11,7 @@ import org.apache.spark.ui.SparkUI
 import schedcore.status.StatusDocument
 
 /**
- * The status document under the Spark UI: `status`, and `jobs/NAME` or `jobs?name=NAME` for those of a key, an id or a name.
+ * The status document under the Spark UI: `status`; the tenants' queues as they are in force: `queues`; and `jobs/NAME` or `jobs?name=NAME` for those of a key, an id or a name.
  *
  * The UI gives every handler its own filters, the check of the view ACLs among them. [[UiAccess]] checks the host. A job that nobody knows is answered
  * with status 404 and a document without jobs.
@@ -30,6 +30,7 @@ private[sparksched] class StatusServlet(source: StatusSource, access: UiAccess) 
   private def read(request: HttpServletRequest, response: HttpServletResponse): Unit =
     Option(request.getPathInfo).getOrElse("") match {
       case "/status" => answer(response, HttpServletResponse.SC_OK, source.document)
+      case "/queues" => send(response, HttpServletResponse.SC_OK, "application/json", source.queueTree.getBytes(UTF_8))
       case "/jobs" =>
         QueryString.value(request, "name").fold(response.sendError(HttpServletResponse.SC_NOT_FOUND))(answerJob(response, _))
       case path if path.startsWith("/jobs/") => answerJob(response, path.stripPrefix("/jobs/"))

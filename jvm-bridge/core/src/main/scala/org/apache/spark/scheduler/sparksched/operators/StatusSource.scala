@@ -6,10 +6,12 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.sparksched.jobs.Registry
-import schedcore.Pace
+import schedcore.{Pace, PlainText}
 import schedcore.events.Event
 import schedcore.ledger.Ledger
 import schedcore.operators.CalledJobs
@@ -64,6 +66,18 @@ private[sparksched] final class StatusSource(
     (living.copy(whys = living.whys ++ ended.map(job => job.mark.key -> why.of(job))), ended)
   }
 
+  /** The tenants' queues as they are in force, as JSON; `tree` is null where the application has none. */
+  def queueTree: String = {
+    val root = mapper.createObjectNode().put("schema", StatusDocument.Schema)
+    scheduler.steering.queuesInForce.fold[Any](root.putNull("tree")) { q =>
+      root.put("version", q.version).put("from", PlainText.of(q.from)).put("since_ms", q.sinceMs)
+      root.set[ObjectNode]("tree", mapper.readTree(q.text))
+    }
+    val warnings = root.putArray("warnings")
+    scheduler.steering.warnings.foreach(warnings.add(_))
+    root.toString
+  }
+
   /** Without the part on each executor. */
   private def brief: StatusDocument = made(withStories = false, withExecutors = false, withReasons = false)(_.jobs)
 
@@ -110,7 +124,7 @@ private[sparksched] final class StatusSource(
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
       facts.classes.beside(facts.jobs, facts.nowMs), scheduler.steering.reservationsPaused, scheduler.steering.mode,
       facts.users.beside(facts.jobs, facts.nowMs),
-      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues)
+      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues, scheduler.steering.warnings)
   }
 
   /** All that the scheduler's lock is needed for; to be called under it. */
@@ -130,7 +144,8 @@ private[sparksched] final class StatusSource(
       val path = use.spec.path
       QueueFigures(
         path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused,
-        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs)
+        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs,
+        use.spec.daySlotMs.map(most => DaySlotTime(use.day.slotMs, most, q.freesMs(use))))
     }
   }
 
@@ -178,6 +193,8 @@ private[sparksched] final class StatusSource(
 }
 
 private[sparksched] object StatusSource {
+  private val mapper = new ObjectMapper
+
   /** A look at so few takes less than its share, but for the first ones, whose code is not compiled yet. */
   val FewJobs = 100
   /** The share of the time that looks may take. */

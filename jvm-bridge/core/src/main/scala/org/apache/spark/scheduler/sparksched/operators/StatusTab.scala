@@ -68,6 +68,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
     val idle = if (app.slots == 0) "" else s"; ${percent(math.max(0, app.slots - app.runningSlots).toDouble / app.slots)} of all slots are idle"
     val dead = document.planner.enabled && !document.planner.alive
     <ul class="list-unstyled sched-summary">
+      {document.warnings.flatMap(said => fact("Warning", Text(said), alarming = true))}
       {fact("Jobs", Text(s"${found.waiting} wait, ${found.running} run, ${found.idle} are between actions, $ended ended lately"))}
       {fact("Longest wait", wait)}
       {if (found.deadlines == 0) Nil

@@ -1,16 +1,19 @@
 package org.apache.spark.scheduler.sparksched
 package operators
 
+import java.io.File
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.scheduler.sparksched.planner.QueueFileReader
 import schedcore.PlainText
 import schedcore.events.Event
 import schedcore.marks.JobMark
-import schedcore.operators.MarkChange
+import schedcore.operators.{MarkChange, QueueChange, QueuesInForce}
 import schedcore.plan.Refusal
-import schedcore.settings.{Modes, Settings}
+import schedcore.settings.{BadSetting, Modes, QueueTree, Settings}
 import schedcore.status.EventLogWriter
 
 /**
@@ -27,7 +30,18 @@ private[sparksched] final class Steering(
   @volatile private var switches = Switches(configured, scheduler.settings.mode, reservationsPaused = false)
   @volatile private var enforces = scheduler.settings.mode == Modes.On
 
+  @volatile private var queues = scheduler.settings.queues.map(q => QueuesInForce(q.text))
+  @volatile private var queueFault = Option.empty[String]
+
   @volatile private var eventLog: Option[EventLogWriter] = None
+
+  private val queueFile = scheduler.settings.queues.filter(_.file.nonEmpty).map { q =>
+    new QueueFile(new File(q.file), new QueueFileReader(context.conf, scheduler.settings.planner).read, queueFileRead(q.file, _))
+  }
+
+  /** From now on the file of queues is watched, if there is one. */
+  def start(): Unit = queueFile.foreach(_.start())
+  def stop(): Unit = queueFile.foreach(_.stop())
 
   /** From now on, changes are also written to the event log. */
   def logTo(events: EventLogWriter): Unit = eventLog = Some(events)
@@ -49,6 +63,12 @@ private[sparksched] final class Steering(
 
   /** Whether an operator lets no job hold slots. */
   def reservationsPaused: Boolean = switches.reservationsPaused
+
+  /** The tenants' queues; None: the application has none. */
+  def queuesInForce: Option[QueuesInForce] = queues
+
+  /** What people must know of changes that did not take place. */
+  def warnings: Seq[String] = queueFault.toList
 
   /**
    * @param action one of [[Steering.Actions]]
@@ -77,6 +97,7 @@ private[sparksched] final class Steering(
     case "unpause" => pause(paused = false, by)
     case "policy" => switchPolicy(given("name"), by)
     case "mode" => switchMode(given("name"), by)
+    case "queues" => changeQueues(given("tree"), given.get("version"), by)
   }
 
   // ---- one job -------------------------------------------------------------------------------------------------
@@ -209,6 +230,43 @@ private[sparksched] final class Steering(
       }
     }
 
+  // ---- the tenants' queues -------------------------------------------------------------------------------------
+
+  /** @param version of the queues that the change is made of: others may have changed them meanwhile. None: that does not matter */
+  private def changeQueues(text: String, version: Option[String], by: String): Either[Refusal, String] = parsed(text).flatMap { tree =>
+    // Jobs may be placed again.
+    if (tree.usesGroups) for (groups <- scheduler.records.groups; user <- scheduler.synchronized(registry.usersOfJobs)) groups.learn(user)
+    scheduler.steered[Either[Refusal, String]](Left(NotScheduling)) { nowMs =>
+      val before = queues.getOrElse(QueuesInForce(""))
+      if (scheduler.records.queues.isEmpty)
+        Left(Refusal("no_queues", "the application has no queues: start it with --queues FILE to change them later"))
+      else if (version.exists(_ != before.version.toString))
+        Left(Refusal("changed_meanwhile", "the queues were changed meanwhile: look at them and change them again"))
+      else {
+        val said = QueueChange.described(before.text, text)
+        if (said.isEmpty) Right("the queues are so already: nothing was changed")
+        else {
+          queues = Some(QueuesInForce(text, before.version + 1, by, nowMs))
+          registry.queuesChanged(tree, nowMs)
+          audit(by, said)
+          eventLog.foreach(_.changed(nowMs, by, None, PlainText.of(said), None))
+          Right(said)
+        }
+      }
+    }
+  }
+
+  private def parsed(text: String): Either[Refusal, QueueTree] =
+    try QueueTree.parse(text.trim).toRight(bad("tree is empty but must have queues"))
+    catch { case e: BadSetting => Left(bad(e.getMessage)) }
+
+  /** The file of queues was read. @param found what is wrong with it, or the setting that it becomes */
+  private def queueFileRead(file: String, found: Either[String, String]): Unit = {
+    val refused = found.fold(Some(_), changeQueues(_, None, s"the file $file").fold(r => Some(r.sentence), _ => None))
+    refused.foreach(sentence => logWarning(PlainText.of(s"spark_sched: the file of queues is refused, the queues stay as they are: $sentence")))
+    queueFault = refused.map(sentence => PlainText.of(s"the file of queues is refused, the queues stay as they are: $sentence"))
+  }
+
   /** A warning, so that logs of every usual level have it. What people typed must not look like further lines. */
   private def audit(by: String, what: String): Unit = logWarning(PlainText.of(s"spark_sched audit: $by: $what"))
 }
@@ -224,9 +282,10 @@ private[sparksched] object Steering {
     "pause" -> Nil,
     "unpause" -> Nil,
     "policy" -> Seq("name"),
-    "mode" -> Seq("name"))
+    "mode" -> Seq("name"),
+    "queues" -> Seq("tree", "version"))
 
-  private val Required = Seq("job", "name")
+  private val Required = Seq("job", "name", "tree")
   private val MostNames = 10
   private val JudgeMs = 10000L
   private val NotScheduling = Refusal("failed_open", "spark_sched has failed, and Spark's own scheduling is in force: nothing can be changed")

@@ -188,7 +188,7 @@ private[sparksched] final class PlannerProcess(
 
   private def launch(): Option[Process] = try {
     val folder = if (pythons.runsPackageInJar) folders.packageOfJar() else settings.packageFolder
-    val builder = new ProcessBuilder((pythons.current +: PlannerProcess.arguments(folder)): _*)
+    val builder = new ProcessBuilder((pythons.current +: PlannerProcess.arguments(folder, PlannerProcess.Module)): _*)
     if (pythons.runsPackageInJar) builder.environment.put("PYTHONPATH", PlannerInJar.pythonPath)
     builder.directory(folders.empty)
     // The planner must not see the driver's own gateway and secrets.
@@ -282,9 +282,9 @@ private[sparksched] object PlannerProcess {
   private val ErrorLine = "ERROR "
   private val Module = "spark_sched.planner.process"
 
-  /** Python's arguments: the package is run from its folder where that is known and there. */
-  private def arguments(packageFolder: String): Seq[String] = {
+  /** Python's arguments for a module's `main`: the package is run from its folder where that is known and there. */
+  def arguments(packageFolder: String, module: String, given: String*): Seq[String] = {
     val script = new File(packageFolder, "isolated.py")
-    if (packageFolder.nonEmpty && script.isFile) Seq(script.getAbsolutePath, Module, "main") else Seq("-m", Module)
+    (if (packageFolder.nonEmpty && script.isFile) Seq(script.getAbsolutePath, module, "main") else Seq("-m", module)) ++ given
   }
 }

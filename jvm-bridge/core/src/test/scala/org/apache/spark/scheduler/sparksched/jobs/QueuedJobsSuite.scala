@@ -148,4 +148,41 @@ final class QueuedJobsSuite extends AnyFunSuite {
     w.usage.left(jobs(1))
     assert(Seq(jobs.last, jobs.head, jobs(1), jobs(2)).map(w.usage.position) === Seq(1, 2, 0, 3))
   }
+
+  test("changed queues keep the jobs that they have, place the others again, and admit those that may run now") {
+    val w = new World(onePlace.replace(""""max_waiting_jobs":0""", """"max_waiting_jobs":5"""))
+    val Seq(first, second, third) = Seq(1, 2, 3).map(w.stage(_, 0))
+    assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, false, false))
+    w.registry.queuesChanged(QueueTree.parse("""{"queues":[{"queue":"q","max_running_jobs":2}],"rules":[],"default":"q"}""").get, 10)
+    assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.registry.admissions === 1)
+    assert(w.story(second).last === "its queue admits it")
+    val next = """{"queues":[{"queue":"other","max_running_jobs":1,"ceiling":1},{"queue":"rest"}],"rules":[{"queue":"other","user":"me"}],"default":"rest"}"""
+    w.registry.queuesChanged(QueueTree.parse(next).get, 20)
+    assert(w.usage.queueOf(first) === Some("other") && w.story(first).last === "its queue q is gone, and it is in queue other")
+    // Two run, which is more than may, and none of them stops.
+    assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.usage.ceiling("other") === 1)
+    w.ends(first, 1, 30)
+    assert(!w.usage.admitted(third) && w.usage.violations() === Nil)
+    w.ends(second, 2, 40)
+    assert(w.usage.admitted(third))
+  }
+
+  test("a user whose groups are unknown has no right of a group, and the job's story says so") {
+    val tree = QueueTree.parse("""{"queues":[{"queue":"bi","groups":["bi"]},{"queue":"rest"}],"rules":[{"queue":"bi"}],"default":"rest"}""").get
+    val known = mutable.HashMap("ann" -> Set("staff", "bi"), "bob" -> Set("staff"))
+    val queue = new EventQueue(1000, () => 0L, body => body(Nil))
+    val ledger = new Ledger(new HeldSlotEvents(queue))
+    val usage = new QueueUsage(tree)
+    val registry = new Registry(Settings.from(Map.empty[String, String]), ledger, queue, "me", _ => (), (_, _, _) => (),
+      Some(new QueuedJobs(usage, ledger, (_, _) => (), known.get)))
+    val jobs = Seq("ann", "bob", "eve").zipWithIndex.map { case (user, n) =>
+      val property = Map(JobMark.Prefix + "user" -> user).get(_)
+      registry.stageStarted(
+        JobMark.from(property, n), new ReceivedPlans(400), n, s"$n.0", "", 2, DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false),
+        barrier = false, restartable = true, shape = TaskShape(), pool = None, property, 0L).job
+    }
+    assert(jobs.map(usage.queueOf) === Seq(Some("bi"), Some("rest"), Some("rest")))
+    val unknown = jobs.map(job => registry.stories.of(job).map(_.text).filter(_.contains("are unknown")))
+    assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues and rules by group do not count for this job")))
+  }
 }

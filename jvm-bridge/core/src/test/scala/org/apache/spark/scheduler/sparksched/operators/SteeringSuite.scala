@@ -210,6 +210,14 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(error(post("policy", """{"name": "fair"}"""), 409).contains("spark.sched.planner.enabled is false"))
     assert(steer("mode", """{"name": "dim"}""").path("error").asText === "mode is 'dim' but must be one of on, shadow, off")
   }
+
+  test("queues of an application without queues cannot be changed") {
+    val tree = """{\"default\":\"a\",\"queues\":[{\"queue\":\"a\"}],\"rules\":[]}"""
+    assert(steer("queues", s"""{"tree": "$tree"}""").path("code").asText === "no_queues")
+    assert(steer("queues", """{"tree": "{}"}""").path("code").asText === "bad_value")
+    assert(steer("queues").path("error").asText === "queues needs the argument 'tree'")
+    assert(post("queues", s"""{"tree": "$tree"}""", "grace")._1 === 403)
+  }
 }
 
 /** Tasks run in this very process. */
