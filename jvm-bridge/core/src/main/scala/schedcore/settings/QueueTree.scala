@@ -62,10 +62,7 @@ final case class QueueTree(
   private val byPath = queues.map(q => q.path -> q).toMap
 
   /** The queue and its ancestors, from the top down. */
-  def pathOf(queue: String): Seq[QueueSpec] = {
-    val parts = queue.split('.')
-    (1 to parts.length).map(n => byPath(parts.take(n).mkString(".")))
-  }
+  def pathOf(queue: String): Seq[QueueSpec] = QueueTree.lineOf(queue).map(byPath)
 
   private def takes(queue: String, user: String): Boolean =
     pathOf(queue).forall(q => q.users.isEmpty || q.users.exists(QueueTree.matches(_, user)))
@@ -86,6 +83,13 @@ final case class QueueTree(
 
 object QueueTree {
   private val mapper = new ObjectMapper()
+
+  /** The paths of a queue's ancestors, from the top down, and its own. */
+  def lineOf(queue: String): Seq[String] = {
+    val parts = queue.split('.')
+    (1 to parts.length).map(parts.take(_).mkString("."))
+  }
+
   private val Share = """(\d{1,3}(?:\.\d{1,3})?) ?%""".r
 
   /** Whether the text is of the pattern, in which `*` stands for any text. */

@@ -121,15 +121,17 @@ private[sparksched] final class StatusSource(
       now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
       if (onExecutors) registry.executors.snapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.beside(living, now),
       registry.sums.byUser.beside(living, now),
-      math.min(registry.executors.idle.map(_._2).sum, living.map(_.slotsForLater).sum), queues)
+      math.min(registry.executors.idle.map(_._2).sum, living.map(_.slotsForLater).sum), queues(living, now))
   }
 
-  private def queues: Seq[QueueFigures] = scheduler.records.queues.toList.flatMap { q =>
+  private def queues(living: Seq[JobFacts], nowMs: Long): Seq[QueueFigures] = scheduler.records.queues.toList.flatMap { q =>
+    val sums = registry.sums.byQueue.beside(living, nowMs)
     q.uses.map { use =>
       val path = use.spec.path
       QueueFigures(
         path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused,
-        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs)
+        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs, q.shares.map(_ => use.spec.weight.getOrElse(1.0)),
+        sums.getOrElse(path, ClassFigures()))
     }
   }
 
