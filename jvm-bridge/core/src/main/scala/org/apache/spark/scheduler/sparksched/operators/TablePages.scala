@@ -36,7 +36,7 @@ private[sparksched] object Column {
 private[sparksched] object TablePages {
   private val Style =
     """.sched-summary li { margin-bottom: 0.1em; }
-      |.sched-filter > * { margin: 0 0.4em 0.4em 0; }
+      |.sched-filter > * { margin: 0 0.4em 0.4em 0; vertical-align: middle; }
       |details.sched > summary { font-size: 1.25rem; margin: 0.5em 0; cursor: pointer; }
       |.sched-filter button, button[data-sched-action] { color: inherit; }
       |@media (max-width: 640px) {
@@ -77,10 +77,10 @@ private[sparksched] object TablePages {
       }
     }
     <form method="get" class="sched-filter">
-      <select name="user" class={Field} aria-label="user">{options(users, filter.user, "all users")}</select>
+      <select name="user" class={Choice} aria-label="user">{options(users, filter.user, "all users")}</select>
       {if (queues.isEmpty && filter.queue.isEmpty) Nil
-      else <select name="queue" class={Field} aria-label="queue">{options(queues, filter.queue, "all queues")}</select>}
-      <select name="state" class={Field} aria-label="state">{options(states, filter.state, "all states")}</select>
+      else <select name="queue" class={Choice} aria-label="queue">{options(queues, filter.queue, "all queues")}</select>}
+      <select name="state" class={Choice} aria-label="state">{options(states, filter.state, "all states")}</select>
       <input type="search" name="name" class={Field} value={PlainText.shown(filter.name)} placeholder="name contains" aria-label="name contains"/>
       <button type="submit" class="btn btn-outline-secondary btn-sm">Filter</button>
       {if (filter == JobFilter()) Nil else <a href="?">show all</a>}
@@ -116,4 +116,6 @@ private[sparksched] object TablePages {
     <details class="sched" open={if (open) "open" else null}><summary>{title}</summary>{content}</details>
 
   val Field = "form-control form-control-sm d-inline-block w-auto"
+  /** Of lists. The first two are Bootstrap 5's, the others those of Bootstrap 4, which Spark 3.5 has: each draws an arrow. */
+  val Choice = "form-select form-select-sm custom-select custom-select-sm d-inline-block w-auto"
 }
