@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from spark_sched.config.queues import Amount, PlacementRule, QueueSpec, QueueTree
+from spark_sched.view.overview import is_at_risk
 from tests.integration import tab_pages
 from tests.integration.browser import CHROMIUM, browser
 from tests.integration.scenarios import Result, release, sleeper_after, wait_until, warm_up
@@ -36,6 +37,11 @@ QUEUES = QueueTree(
     "adhoc",
 )
 JOBS = 40
+#: The first of every so many jobs has a deadline that passes while it waits.
+LATE_EVERY = 8
+LATE = JOBS // LATE_EVERY
+#: What Prometheus is to read of a queue while all wait.
+FIGURE = 'spark_sched_queue_etl_hourly_admission_waiting_jobs_Value{type="gauges"} 2.0'
 #: Jobs that ended before, so that there are two pages.
 ENDED = 15
 
@@ -62,7 +68,7 @@ def queued_crowd(spark: SparkSession) -> Result:
         threads[0].start()
         wait_until(lambda: _slots(spark) == 4, "it was to have all slots")
         for n in range(JOBS):
-            deadline = {0: "1s", 1: "1h"}.get(n % 8)
+            deadline = {0: "1s", 1: "1h"}.get(n % LATE_EVERY)
             threads.append(
                 InheritableThread(target=run, args=(USERS[n % 5], f"report-{n}", 2 + n % 3, n % 4, deadline))
             )
@@ -74,13 +80,14 @@ def queued_crowd(spark: SparkSession) -> Result:
             ),
             "all were to want slots",
         )
+        wait_until(lambda: _at_risk(spark) == LATE, "their deadlines were to pass")
         url = f"{sc.uiWebUrl}/scheduling/"
         found: Result = {
             "queues": [
                 (each.queue, each.running_jobs, each.waiting_jobs, each.sums and each.sums.jobs)
                 for each in spark_sched.status(spark).queues
             ],
-            "metrics": page(f"{sc.uiWebUrl}/metrics/prometheus/"),
+            "metrics": _scraped(f"{sc.uiWebUrl}/metrics/prometheus/"),
             "browser": None if CHROMIUM is None else _browsed(url),
         }
         end.touch()
@@ -93,6 +100,23 @@ def queued_crowd(spark: SparkSession) -> Result:
 
 def _slots(spark: SparkSession) -> int:
     return sum(job.slots.running for job in spark_sched.status(spark).jobs)
+
+
+def _at_risk(spark: SparkSession) -> int:
+    status = spark_sched.status(spark)
+    return sum(is_at_risk(job, status.now_ms) for job in status.jobs)
+
+
+def _scraped(url: str) -> str:
+    """What Prometheus reads: figures may be some seconds old."""
+    answers: list[str] = []
+
+    def told() -> bool:
+        answers.append(page(url))
+        return FIGURE in answers[-1]
+
+    wait_until(told, "metrics were to tell of the queue")
+    return answers[-1]
 
 
 def _browsed(url: str) -> Result:

@@ -12,7 +12,7 @@ import pytest
 from spark_sched import attach
 from tests.integration import tab_pages
 from tests.integration.browser import CHROMIUM, browser
-from tests.integration.crowd_scenarios import ENDED, JOBS, QUEUES, USERS
+from tests.integration.crowd_scenarios import ENDED, FIGURE, JOBS, LATE_EVERY, QUEUES, USERS
 from tests.integration.harness import Driver
 from tests.integration.history import history_server
 
@@ -63,7 +63,8 @@ def test_queues_are_counted_live_in_the_document_in_prometheus_and_by_usage(crow
         "etl": 16, "etl.nightly": 8, "etl.hourly": 8, "bi": 16, "adhoc": 9,
     }  # fmt: skip
     assert {queue: (runs, waits) for queue, runs, waits, _ in crowd["queues"]}["etl.hourly"] == (6, 2)
-    assert 'spark_sched_queue_etl_hourly_admission_waiting_jobs_Value{type="gauges"} 2.0' in crowd["metrics"]
+    assert FIGURE in crowd["metrics"]
+    assert 'spark_sched_queue_etl_ceiling_slots_Value{type="gauges"} 3.0' in crowd["metrics"]
     exit_status, text = crowd["usage"]
     assert exit_status == 0
     found = json.loads(text)
@@ -82,7 +83,7 @@ def test_every_job_is_on_one_page_and_what_needs_attention_is_first(browsed):
     assert len(others) == 1
     assert len(shown) == len(set(shown))
     assert {*MINE, "month-end-close", *(f"extract-{n}" for n in range(ENDED)), "fails"} <= set(shown)
-    late = {f"report-{n}" for n in range(0, JOBS, 8)}
+    late = {f"report-{n}" for n in range(0, JOBS, LATE_EVERY)}
     assert set(shown[: len(late)]) == late
     (close,) = (row for row in first if row["Job"] == "month-end-close")
     assert (close["User"], close["Queue"], close["Why"]) == ("owner", "adhoc", "runs on 4 slots")
@@ -147,7 +148,7 @@ def test_the_history_server_pages_and_chooses_likewise(crowd, driver, logs):
     assert names(chosen) == of("dia")
     assert names(of_etl) == of("ana", "ben")
     assert {row["Queue"] for row in of_etl} == {"etl.nightly", "etl.hourly"}
-    assert names(late) == {f"report-{n}" for n in range(0, JOBS, 8)}
+    assert names(late) == {f"report-{n}" for n in range(0, JOBS, LATE_EVERY)}
     assert (queues["etl"]["Floor"], queues["etl"]["Ceiling"], queues["bi"]["Weight"]) == ("1", "3", "1")
     assert int(queues["etl"]["Jobs ended"]) == int(queues["etl.nightly"]["Jobs ended"]) + int(
         queues["etl.hourly"]["Jobs ended"]
