@@ -120,6 +120,8 @@ def _state(job: JobStatus, now_ms: int) -> str:
 def _ends(job: JobStatus, now_ms: int) -> str:
     if job.forecast is None:
         return text.behind_text(job) or ""
+    if text.is_overdue(job, now_ms):
+        return text.OVERDUE
     return text.seconds(max(0, job.forecast.end_p50_ms - now_ms))
 
 

@@ -156,10 +156,10 @@ class SlotTimes:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """Sums over the jobs of one class or of one user.
+    """Sums over the jobs of one class, of one user or of one tenants' queue and those below it.
 
     Attributes:
-        name: the class or the user; ``none`` for jobs without one, ``other`` for all after the first 32.
+        name: its; ``none`` for jobs without one, ``other`` for all classes or users after the first 32.
         jobs, waiting_jobs, jobs_at_risk: jobs that have not ended; those of them that have work and no slots;
             those that are past their deadline or more likely to miss than to meet it.
         jobs_ended, deadlines_met, deadlines_missed: since the application's start. Only jobs that succeeded
@@ -258,11 +258,11 @@ class QueueStatus:
     """What the jobs of a tenants' queue, and of the queues below it, have now.
 
     Attributes:
-        ceiling_slots: the most slots that it may have now; None: it has no ceiling.
+        ceiling_slots, floor_slots: those that it may have at most now, and is promised; None: it has none.
         peak_slots: the most that ran tasks and were held at a time.
-        refused_jobs: how often a job was cancelled because too many waited, or because it waited too long.
-        floor_slots: slots that it is promised now; None: it has no floor.
+        refused_jobs: how often one was cancelled because too many waited, or it waited too long.
         slot_ms: slot time of its attempts that ended.
+        weight, sums: None: no queue has a floor or a weight; the driver is older.
         day_slot_ms, day_most_slot_ms, day_frees_ms: slot time of the last 24 hours, its limit, and when it
             admits jobs again at the earliest; None: it has no limit, or admits jobs now.
     """
@@ -277,6 +277,8 @@ class QueueStatus:
     refused_jobs: int
     floor_slots: int | None = None
     slot_ms: int = 0
+    weight: float | None = None
+    sums: GroupStatus | None = None
     day_slot_ms: int | None = None
     day_most_slot_ms: int | None = None
     day_frees_ms: int | None = None
@@ -422,7 +424,7 @@ class Status:
                 users=tuple(_group(each, "user") for each in document.get("users", ())),
                 reservations_paused=document.get("reservations_paused", False),
                 mode=document.get("mode", "on"),
-                queues=tuple(_read(QueueStatus, each) for each in document.get("queues", ())),
+                queues=tuple(map(_queue, document.get("queues", ()))),
                 warnings=tuple(document.get("warnings", ())),
             )
         except (KeyError, TypeError) as error:
@@ -481,6 +483,11 @@ def _group(given: Mapping[str, Any], kind: str) -> GroupStatus:
         slots=_read(JobSlots, given["slots"]),
         slot_ms=_read(SlotTimes, given["slot_ms"]),
     )
+
+
+def _queue(given: Mapping[str, Any]) -> QueueStatus:
+    sums = _group({**given["sums"], "queue": given["queue"]}, "queue") if "sums" in given else None
+    return _read(QueueStatus, given, sums=sums)
 
 
 def _job(given: Mapping[str, Any]) -> JobStatus:

@@ -18,6 +18,8 @@ COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "de
 MOST_ROWS = 200
 
 _WOULD_HAVE = "would_have_"
+#: In place of a forecast whose interval has passed.
+OVERDUE = "overdue"
 
 
 def seconds(ms: float) -> str:
@@ -48,9 +50,11 @@ def application_line(status: Status) -> str:
     would = "would be" if status.mode == "shadow" else "are"
     held = "reservations are paused" if status.reservations_paused else f"{app.held_slots} {would} held idle"
     kept = f", {app.kept_free_slots} are kept free by the plan" if app.kept_free_slots else ""
+    executors = "1 executor" if app.executors == 1 else f"{app.executors} executors"
+    jobs = "1 job" if len(status.jobs) == 1 else f"{len(status.jobs)} jobs"
     return (
-        f"{app.name} ({app.id}): {app.running_slots} of {app.slots} slots run tasks on {app.executors} "
-        f"executors, {held}{kept}; {len(status.jobs)} jobs"
+        f"{app.name} ({app.id}): {app.running_slots} of {app.slots} slots run tasks on {executors}, "
+        f"{held}{kept}; {jobs}"
     )
 
 
@@ -106,11 +110,18 @@ def end_text(job: JobStatus, now_ms: int) -> str:
     """The forecast's median and 80 % interval, from now; else how many jobs are before it, if known."""
     if job.forecast is None:
         return behind_text(job) or "unknown"
+    if is_overdue(job, now_ms):
+        return OVERDUE
     low, middle, high = (
         seconds(max(0, at - now_ms))
         for at in (job.forecast.end_p10_ms, job.forecast.end_p50_ms, job.forecast.end_p90_ms)
     )
     return f"{middle} ({low} to {high})"
+
+
+def is_overdue(job: JobStatus, now_ms: int) -> bool:
+    """Whether the forecast's whole interval has passed: its end is later than expected."""
+    return job.forecast is not None and job.forecast.end_p90_ms < now_ms
 
 
 def behind_text(job: JobStatus) -> str | None:

@@ -20,6 +20,7 @@ _OF: Mapping[str, Callable[[JobStatus, str], str]] = {
     "user": lambda job, user: job.marks.user or user,
     "class": lambda job, user: job.marks.job_class or "",
     "name": lambda job, user: job.name,
+    "queue": lambda job, user: job.order.queue_name or "",
 }
 #: The groups by which a live application's slot time can be divided.
 LIVE_GROUPS = tuple(_OF)
@@ -71,17 +72,22 @@ class LiveUsage:
 
 
 def _sums(status: Status, by: Sequence[str]) -> tuple[GroupStatus, ...]:
-    """The document's own sums of these groups; an older driver has none of users."""
+    """The document's own sums of these groups; an older driver has none of users or queues."""
     if len(by) != 1:
         return ()
-    return {"class": status.classes, "user": status.users}.get(by[0], ())
+    # Jobs are in the lowest queues; the sums of the others have those jobs again.
+    parents = {each.queue.rpartition(".")[0] for each in status.queues}
+    lowest = [each.sums for each in status.queues if each.queue not in parents]
+    queues = tuple(sums for sums in lowest if sums is not None and (sums.jobs or sums.jobs_ended))
+    return {"class": status.classes, "user": status.users, "queue": queues}.get(by[0], ())
 
 
 def live_usage(status: Status, by: Sequence[str]) -> LiveUsage:
     """Divide the slot time by groups out of `LIVE_GROUPS`, the greatest first.
 
-    The document has sums of each class and of each user, of jobs that are over, too; by name, and by several
-    groups at once, it has only the jobs that are not over. Who has no user is the application's.
+    The document has sums of each class, of each user and of each tenants' queue, of jobs that are over, too;
+    by name, and by several groups at once, it has only the jobs that are not over. Who has no user is the
+    application's.
     """
     rows: dict[tuple[str, ...], LiveRow] = {}
     ended = LiveRow(())

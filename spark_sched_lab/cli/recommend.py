@@ -13,7 +13,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.plain_text import plain
 from spark_sched.terminal import group_table
 from spark_sched_lab.cli.trace_input import each_log, say_report
-from spark_sched_lab.cli.usage import groups_of
+from spark_sched_lab.cli.usage import OWNERS, groups_of
 
 if TYPE_CHECKING:
     from spark_sched_lab.sizing import Advice, Group, LoggedApplication, Statistics
@@ -51,7 +51,7 @@ def command(logs: tuple[Path, ...], by_text: str, deviations: float, as_json: bo
       spark-sched recommend event-logs/ --by user,class --deviations 3
       spark-sched recommend event-logs/ --json
     """
-    by = groups_of(by_text)
+    by = groups_of(by_text, OWNERS)
     if not 1 < deviations <= 100:
         raise BadInputError(f"--deviations is {deviations:g} but must be above 1 and at most 100")
     with needing("recommend"):

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from spark_sched_lab.traces.read_report import ReadReport
     from spark_sched_lab.usage import GroupBy, Statement, Usage
 
-_OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
-_GROUPS: tuple[GroupBy, ...] = (*_OWNERS, "stage", "executor")
+OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
+_GROUPS: tuple[GroupBy, ...] = (*OWNERS, "stage", "executor")
+_QUEUE = "queue"
+Group = TypeVar("Group", bound=str)
 _EVICTIONS_SHOWN = 10
 _HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}(?:/|$)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
@@ -40,8 +42,9 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
     "by_text",
     default="name",
     show_default=True,
-    metavar="user,class,name,stage,executor",
-    help="Group the rows by one of these, or by several, separated by commas.",
+    metavar="user,class,name,stage,executor,queue",
+    help="Group the rows by one of these, or by several, separated by commas. queue is for a URL, stage and "
+    "executor are for logs.",
 )
 @click.option("--rate", metavar="PRICE", help="Price of a slot-hour with its currency, such as 0.04EUR.")
 @click.option(
@@ -83,8 +86,8 @@ def command(
     the executors offered.
 
     A URL such as http://localhost:4040, or localhost:4040, is the UI of a live application with spark_sched.
-    There the rows by class and by user include all jobs, and the rows by name, or by several groups, only
-    jobs that have not ended.
+    There the rows by class, by user and by queue include all jobs, and the rows by name, or by several
+    groups, only jobs that have not ended.
     docs/how-to/charge-slot-time.md explains the columns.
 
     \b
@@ -95,15 +98,15 @@ def command(
       spark-sched usage localhost:4040 --by user
       spark-sched usage events.jsonl --energy conf/energy/thesis.toml --by name,stage
     """
-    by = groups_of(by_text, _GROUPS)
     price, currency = _price(rate)
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise BadInputError(f"--out is {str(out)!r} but must end with .csv or .parquet")
     if measured and profile_path is None:
         raise BadInputError("--measured needs --energy PROFILE.toml, which divides the energy among the rows")
     if any(map(_is_address, sources)):
-        _live(sources, by, price, currency, profile_path, out, as_json)
+        _live(sources, groups_of(by_text, (*_GROUPS, _QUEUE)), price, currency, profile_path, out, as_json)
         return
+    by = _groups_of_logs(by_text)
     logs = [Path(source) for source in sources]
     with needing("usage"):
         from spark_sched_lab.usage import account, account_energy, read_profile
@@ -155,7 +158,7 @@ def _is_address(source: str) -> bool:
 
 def _live(
     sources: tuple[str, ...],
-    by: tuple[GroupBy, ...],
+    by: tuple[str, ...],
     price: float | None,
     currency: str,
     profile_path: Path | None,
@@ -179,7 +182,7 @@ def _live(
         print_live(document)
 
 
-def groups_of(text: str, legal: tuple[GroupBy, ...] = _OWNERS) -> tuple[GroupBy, ...]:
+def groups_of(text: str, legal: tuple[Group, ...]) -> tuple[Group, ...]:
     """The groups that ``--by`` names, out of the legal ones."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
@@ -189,7 +192,16 @@ def groups_of(text: str, legal: tuple[GroupBy, ...] = _OWNERS) -> tuple[GroupBy,
             )
     if len(set(names)) < len(names):
         raise BadInputError(f"--by is {text!r} but must name each group once")
-    return tuple(names)  # type: ignore[arg-type]
+    return tuple(legal[legal.index(name)] for name in names)
+
+
+def _groups_of_logs(text: str) -> tuple[GroupBy, ...]:
+    if _QUEUE in groups_of(text, (*_GROUPS, _QUEUE)):
+        raise BadInputError(
+            f"--by is {text!r} but only a live application adds up slot time by queue: give its URL, or use "
+            f"some of {', '.join(_GROUPS)}"
+        )
+    return groups_of(text, _GROUPS)
 
 
 def _price(text: str | None) -> tuple[float | None, str]:

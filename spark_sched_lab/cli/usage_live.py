@@ -24,6 +24,11 @@ def live_document(url: str, by: Sequence[str], price: float | None, currency: st
             f"of {', '.join(LIVE_GROUPS)}, or its event log"
         )
     status = fetch_status(url)
+    if "queue" in by and not status.queues:
+        raise BadInputError(
+            f"--by is {','.join(by)!r} but the application has no queues (spark.sched.queues): use some of "
+            f"{', '.join(name for name in LIVE_GROUPS if name != 'queue')}"
+        )
     found = live_usage(status, by)
 
     def row(of: LiveRow) -> dict[str, Any]:
@@ -65,8 +70,8 @@ def print_live(document: dict[str, Any]) -> None:
     console.print(slot_table(document, LIVE_KINDS, used))
     if ended is not None:
         console.print(
-            "note: a live application divides the slot time of ended jobs by class or by user alone (--by "
-            "class, --by user): its event log divides all"
+            "note: a live application divides the slot time of ended jobs by class, by user or by queue "
+            "alone (--by class, --by user, --by queue): its event log divides all"
         )
     console.print(
         "note: run includes what failed or was cancelled, and idle slots are not added up: the event log "

@@ -10,11 +10,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 CHROMIUM = shutil.which("chromium")
+_PAGE_TIMEOUT_S = 60.0
 _LOADED = "new Promise(r => document.readyState === 'complete' ? r() : addEventListener('load', () => r()))"
 
 
@@ -42,7 +44,30 @@ class Page:
         return told["result"].get("value")
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._send("Page.captureScreenshot")["data"]))
+        """Of the whole page, also of what is below the window."""
+        data = self._send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+    def prefer(self, scheme: str) -> None:
+        """What the person at the screen prefers: ``light`` or ``dark``."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._send("Emulation.setEmulatedMedia", features=features)
+
+    def turn(self, script: str) -> None:
+        """Do what brings another page, and wait until all of that is loaded."""
+        self.run("window.isLeft = true")
+        self.run(script)
+        deadline_s = time.monotonic() + _PAGE_TIMEOUT_S
+        while not self._is_there():
+            if time.monotonic() > deadline_s:
+                raise AssertionError(f"{script} brought no other page")
+            time.sleep(0.05)
+
+    def _is_there(self) -> bool:
+        try:
+            return bool(self.run("!window.isLeft && document.readyState === 'complete'"))
+        except AssertionError:  # the page was left meanwhile
+            return False
 
     def resize(self, width: int, height: int) -> None:
         self._send(
@@ -89,6 +114,8 @@ def browser() -> Iterator[Page]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "browser", str(CHROMIUM)]
         command += ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
+        # A scroll bar would make pages narrower than the window, and than their pictures.
+        command += ["--hide-scrollbars"]
         command += [f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(
             command, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

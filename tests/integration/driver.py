@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 import spark_sched
 from spark_sched.config import SCHEME
 from tests.integration import (
+    crowd_scenarios,
     eviction_scenarios,
     executor_scenarios,
     fail_open_scenarios,
@@ -51,6 +52,7 @@ from tests.integration import (
 MARKER = "SCENARIO "
 MODULES: tuple[ModuleType, ...] = (
     reservation_scenarios,
+    crowd_scenarios,
     executor_scenarios,
     pool_scenarios,
     queue_scenarios,

@@ -16,6 +16,8 @@ from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_sched
+from tests.integration import tab_pages
+from tests.integration.browser import CHROMIUM, browser
 from tests.integration.scenarios import Result, all_told, release, sleeper_after, wait_until, warm_up
 from tests.integration.servers import ThriftSession, connect_server, refusal, thrift_server
 from tests.integration.status_scenarios import command, page
@@ -118,6 +120,7 @@ def _crowd(spark: SparkSession, door: Door, name: str) -> Result:
         )
         found["waiting"] = page(f"{sc.uiWebUrl}/scheduling/")
         found["of_dia"] = page(f"{sc.uiWebUrl}/scheduling/?user=dia&state=waiting&name={name.upper()}")
+        found["browser"] = None if CHROMIUM is None else _browsed(f"{sc.uiWebUrl}/scheduling/", name)
         found["top"] = _answered("top", "--once", "--user", "dia", sc.uiWebUrl)
         end.touch()
         for thread in threads:
@@ -165,6 +168,7 @@ def thousand(spark: SparkSession) -> Result:
     url = f"{sc.uiWebUrl}/scheduling/?state=ended"
     found["pages"] = [page(f"{url}&name=-dia-&page={number}") for number in range(1, 5)]
     found["first"] = page(url)
+    found["browser"] = None if CHROMIUM is None else _turned(url)
     found["stories"] = [
         spark_sched.explain(spark, f"{door}-{user}-{n}").state
         for door in ("connect", "thrift")
@@ -174,6 +178,30 @@ def thousand(spark: SparkSession) -> Result:
     found["usage"] = _answered("usage", "--json", "--by", "user", sc.uiWebUrl)
     found["counters"] = dict(spark_sched.status(spark).counters)
     return found
+
+
+def _browsed(url: str, name: str) -> Result:
+    """The waiting jobs of one user as a person sees them, and what makes the page scroll sideways."""
+    with browser() as tab:
+        tab.resize(*tab_pages.WIDE)
+        tab.open(url)
+        jobs = tab_pages.choose(tab, user="dia", state="waiting", name=name.upper())
+        tab.resize(*tab_pages.PHONE)
+        tab.open(url)
+        return {"of_dia": [job["Job"] for job in jobs], "too_wide": tab_pages.too_wide(tab)}
+
+
+def _turned(url: str) -> Result:
+    """The names of one user's jobs on each page that a person turns to."""
+    with browser() as tab:
+        tab.resize(*tab_pages.PHONE)
+        tab.open(url)
+        tab_pages.choose(tab, user="dia", name="-dia-")
+        pages = tab_pages.all_pages(tab)
+        return {
+            "pages": [[job["Job"] for job in page] for page in pages],
+            "too_wide": tab_pages.too_wide(tab),
+        }
 
 
 def _jobs_ended(spark: SparkSession) -> dict[str, int]:

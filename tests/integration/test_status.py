@@ -172,7 +172,7 @@ def test_the_tab_of_the_spark_ui_shows_the_document(shown):
             each["user"] or "",
             each["class"] or "",
             str(each["priority"]),
-            each["state_text"],
+            each["state"].replace("_", " "),
         ]
         assert row[5].split(", about")[0] == each["why"].split(", about")[0]
         assert row[7:10] == [str(each["slots"][kind]) for kind in ("running", "held", "waiting")]

@@ -53,6 +53,9 @@ def test_the_buttons_of_the_tab_change_what_they_say(steered):
     if seen is None:
         pytest.skip("there is no chromium here (apt-get install chromium)")
     assert seen["columns"][-1] == "Change"
+    # Without queues there is neither their column nor their table.
+    assert "Queue" not in seen["columns"]
+    assert "Queues (" not in seen["text"]
     assert seen["hold"] == "job batch: on hold: it starts no further task"
     assert seen["resume"] == "job batch: resumed"
     assert seen["pause"] == "reservations are paused: no job holds slots"

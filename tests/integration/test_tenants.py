@@ -81,6 +81,11 @@ def test_forty_jobs_of_five_users_are_seen_and_found(scenario: Scenario, crowd: 
     assert {row[0] for row in rows(found["of_dia"]) if row} & names == {
         f"{name}-{n}" for n in range(3, 40, 5)
     }
+    dias = {f"{name}-{n}" for n in range(3, 40, 5)}
+    assert found["browser"] is None or (set(found["browser"]["of_dia"]), found["browser"]["too_wide"]) == (
+        dias,
+        [],
+    )
     exit_status, text = found["top"]
     assert exit_status == 0
     assert sum(f"{name}-" in line for line in text.splitlines()) >= 8
@@ -118,6 +123,11 @@ def test_a_thousand_jobs_of_five_users_are_counted_and_found(scenario: Scenario)
     assert [len(each) for each in shown] == [50] * 4
     assert set().union(*shown) == {f"{door}-dia-{n}" for door in ("connect", "thrift") for n in range(100)}
     assert len(rows(found["first"])) < 200
+    if found["browser"] is not None:
+        assert found["browser"]["too_wide"] == []
+        turned = found["browser"]["pages"]
+        assert [len(each) for each in turned] == [50] * 4
+        assert {name for each in turned for name in each} == set().union(*shown)
     assert found["stories"] == ["ended"] * 20
     exit_status, text = found["usage"]
     assert exit_status == 0

@@ -228,6 +228,27 @@ def test_usage_by_user_has_jobs_that_ended(site: _Site):
     assert json.loads(done.stdout)["ended"]["jobs"] == 1
 
 
+def test_usage_by_queue_has_jobs_that_ended_of_the_lowest_queues(site: _Site):
+    found = usage(site, "--by", "queue")
+    rows = [(row["queue"], row["jobs"], row["run_slot_s"]) for row in found["rows"]]
+    assert (rows, found["ended"]) == ([("reports.nightly", 3, 58.0)], None)
+    found = usage(site, "--by", "queue,name")
+    assert ("reports.nightly", "nightly-report") in {(row["queue"], row["name"]) for row in found["rows"]}
+    # An older driver has no sums of queues, and an application may have no queues.
+    document = json.loads(STATUS)
+    for queue in document["queues"]:
+        del queue["sums"]
+    site.answers = {**ATTACHED, f"{API}/status": (200, json.dumps(document))}
+    done = CliRunner().invoke(app, ["usage", site.url, "--json", "--by", "queue"])
+    assert json.loads(done.stdout)["ended"]["jobs"] == 1
+    del document["queues"]
+    site.answers = {**ATTACHED, f"{API}/status": (200, json.dumps(document))}
+    done = CliRunner().invoke(app, ["usage", site.url, "--by", "queue"])
+    assert (done.exit_code, "the application has no queues" in done.stderr) == (2, True)
+    done = CliRunner().invoke(app, ["usage", "events.jsonl", "--by", "queue"])
+    assert (done.exit_code, "only a live application adds up" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("address", ["{host}", "{host}/", "{host}/jobs/", "{url}", "{url}/scheduling/"])
 def test_usage_takes_the_addresses_that_top_takes(site: _Site, address: str):
     site.answers = ATTACHED
@@ -265,7 +286,7 @@ def test_the_usage_table_says_what_a_live_application_cannot_tell(site: _Site, t
     for part in (
         "62 slot-seconds so far",
         "(ended jobs)",
-        "by class or by user alone",
+        "by class, by user or by queue alone",
         "run includes what failed",
     ):
         assert part in text

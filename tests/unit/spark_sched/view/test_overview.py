@@ -157,6 +157,14 @@ def test_a_job_behind_unknown_ones_has_their_number_in_place_of_its_end():
     assert line[[column.title for column in columns].index("ends in")].strip() == "after 12 jobs"
 
 
+def test_a_job_whose_end_was_expected_before_now_is_overdue():
+    forecast = {"end_p10_ms": 1, "end_p50_ms": 2, "end_p90_ms": 3, "deadline_probability": None}
+    found = status({"name": "late", "slots": {"waiting": 4}, "forecast": forecast})
+    columns, (_, line) = rows(found.jobs, found.now_ms, 120)
+    assert line[[column.title for column in columns].index("ends in")].strip() == "overdue"
+    assert "overdue" in str(found)
+
+
 def test_why_is_the_sentence_of_the_driver_and_the_marks_that_do_not_count():
     why = "waits for 8 slots: finance-close-3 runs, about 40 s"
     warning = "spark.sched.job.priority is 'high' but must be a whole number"

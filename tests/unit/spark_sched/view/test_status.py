@@ -45,10 +45,13 @@ def test_every_field_of_the_document_is_read():
     assert (report.notes.warnings, etl.notes.warnings) == (tuple(given["warnings"]), ())
     assert [(each.name, each.jobs_ended, each.slot_ms.run) for each in status.users] == [("ada", 2, 58000)]
     assert (etl.state, etl.forecast, etl.marks.user) == ("deferred", None, None)
+    queues = [asdict(queue) for queue in status.queues]
+    assert [queue.pop("sums")["slot_ms"]["run"] for queue in queues] == [58000, 58000]
     without_limit = {"day_slot_ms": None, "day_most_slot_ms": None, "day_frees_ms": None}
-    assert [asdict(queue) for queue in status.queues] == [
-        {**without_limit, **queue} for queue in example()["queues"]
+    assert queues == [
+        {**without_limit, **{k: v for k, v in queue.items() if k != "sums"}} for queue in example()["queues"]
     ]
+    assert status.queues[0].sums == replace(status.users[0], name="reports")
     assert (report.order.queue_name, etl.order.queue_name) == ("reports.nightly", None)
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
 

@@ -75,10 +75,7 @@ final case class QueueTree(
   val leaves: Set[String] = queues.map(_.path).toSet -- queues.map(q => q.path.substring(0, math.max(0, q.path.lastIndexOf('.'))))
 
   /** The queue and its ancestors, from the top down. */
-  def pathOf(queue: String): Seq[QueueSpec] = {
-    val parts = queue.split('.')
-    (1 to parts.length).map(n => byPath(parts.take(n).mkString(".")))
-  }
+  def pathOf(queue: String): Seq[QueueSpec] = QueueTree.lineOf(queue).map(byPath)
 
   private def takes(queue: String, user: String, groups: Set[String]): Boolean = pathOf(queue).forall(_.takes(user, groups))
 
@@ -104,6 +101,13 @@ final case class QueueSettings(tree: QueueTree, text: String, file: String)
 
 object QueueTree {
   private val mapper = new ObjectMapper()
+
+  /** The paths of a queue's ancestors, from the top down, and its own. */
+  def lineOf(queue: String): Seq[String] = {
+    val parts = queue.split('.')
+    (1 to parts.length).map(parts.take(_).mkString("."))
+  }
+
   private val Share = """(\d{1,3}(?:\.\d{1,3})?) ?%""".r
 
   /** Whether the text is of the pattern, in which `*` stands for any text. */

@@ -4,6 +4,7 @@ package status
 import scala.collection.mutable
 
 import schedcore.marks.JobMark
+import schedcore.settings.QueueTree
 
 /**
  * The jobs of one class, summed up: those that are not over, and since the application's start those that are.
@@ -80,13 +81,39 @@ final class ClassTotals private[status] (ended: Map[String, ClassFigures], named
   }
 }
 
-/** Sums over all jobs, by class and by user. */
+/** Sums by tenants' queue over jobs that ended. Files of queues bound their number. Used under its owner's lock only. */
+final class QueueSums {
+  private val ended = mutable.LinkedHashMap.empty[String, ClassFigures]
+
+  def over(last: JobFacts): Unit = last.plan.queue.name.foreach { queue =>
+    ended(queue) = ended.getOrElse(queue, ClassFigures()) + ClassFigures.ofEnded(last)
+  }
+
+  /** The sums as they are now. */
+  def totals: QueueTotals = new QueueTotals(ended.toMap)
+}
+
+/** Sums by tenants' queue over the jobs that had ended at one time. For any thread. */
+final class QueueTotals(ended: Map[String, ClassFigures] = Map.empty) {
+
+  /** The sums with jobs that go on, by queue: those of a queue have the jobs of all queues below it. */
+  def beside(living: Seq[JobFacts], nowMs: Long): Map[String, ClassFigures] = {
+    val now = living.flatMap(job => job.plan.queue.name.map(_ -> ClassFigures.ofLiving(job, nowMs)))
+    (ended.toSeq ++ now).flatMap { case (queue, sums) => QueueTree.lineOf(queue).map(_ -> sums) }.groupMapReduce(_._1)(_._2)(_ + _)
+  }
+}
+
+/** Sums over all jobs, by class, by user and by tenants' queue. */
 final class JobSums {
   val byClass: ClassSums = ClassSums.byClass()
   val byUser: ClassSums = ClassSums.byUser()
+  val byQueue: QueueSums = new QueueSums
 
   def begun(mark: JobMark): Unit = Seq(byClass, byUser).foreach(_.begun(mark))
-  def over(last: JobFacts): Unit = Seq(byClass, byUser).foreach(_.over(last))
+  def over(last: JobFacts): Unit = {
+    Seq(byClass, byUser).foreach(_.over(last))
+    byQueue.over(last)
+  }
 }
 
 object ClassSums {

@@ -86,7 +86,8 @@ final class EventLogWriter(post: LogEntry => Unit, mostJobs: Int = EventLogWrite
     if (seen != planSeen && plansLeft > 0) {
       planSeen = seen
       plansLeft -= 1
-      val node = document.copy(jobs = Nil, executors = Nil, counters = Map.empty, classes = Map.empty, users = Map.empty).toNode
+      val node = document.copy(
+        jobs = Nil, executors = Nil, counters = Map.empty, classes = Map.empty, users = Map.empty, queues = Nil).toNode
       post(LogEntry("plan", document.nowMs, node.retain("policy", "planner", "plan")))
     }
   }
@@ -118,7 +119,8 @@ object EventLogWriter {
 
   private def jobEntry(document: StatusDocument, job: JobFacts, story: Seq[StoryEntry]): LogEntry = {
     val one = document.copy(
-      jobs = Seq(job), stories = Map(job.mark.key -> shortened(story)), executors = Nil, counters = Map.empty, classes = Map.empty, users = Map.empty)
+      jobs = Seq(job), stories = Map(job.mark.key -> shortened(story)), executors = Nil, counters = Map.empty, classes = Map.empty,
+      users = Map.empty, queues = Nil)
     val node = one.toNode.get("jobs").get(0).asInstanceOf[ObjectNode]
     (if (job.outcome.isDefined) OfLiving ++ OfUnfinished else OfLiving).foreach(node.remove(_))
     LogEntry("job", job.times.endedMs.getOrElse(document.nowMs), node)

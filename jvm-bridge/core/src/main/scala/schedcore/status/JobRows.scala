@@ -2,14 +2,16 @@ package schedcore
 package status
 
 /**
- * Which jobs a page shows: those of a user, in a state and whose name has a text in it; all where a field is empty.
+ * Which jobs a page shows: those of a user, of a tenants' queue or one below it, in a state and whose name has a text in it; all where
+ * a field is empty.
  *
  * @param user as people see it
  * @param state one of [[JobRows.States]]
  */
-final case class JobFilter(user: String = "", state: String = "", name: String = "") {
-  def takes(ofUser: String, kind: String, ofName: String): Boolean =
+final case class JobFilter(user: String = "", state: String = "", name: String = "", queue: String = "") {
+  def takes(ofUser: String, kind: String, ofName: String, ofQueue: String = ""): Boolean =
     (user.isEmpty || JobFilter.label(ofUser) == JobFilter.label(user)) && (state.isEmpty || JobRows.kindsOf(state)(kind)) &&
+      (queue.isEmpty || s"${JobFilter.label(ofQueue)}.".startsWith(s"${JobFilter.label(queue)}.")) &&
       (name.isEmpty || ofName.toLowerCase.contains(name.toLowerCase))
 }
 
@@ -55,7 +57,7 @@ object JobRows {
    */
   def chosen(living: Seq[JobFacts], ended: Seq[JobFacts], filter: JobFilter, nowMs: Long): IndexedSeq[JobFacts] = {
     def taken(jobs: Seq[JobFacts]) =
-      jobs.filter(j => filter.takes(j.mark.user.getOrElse(""), j.state.kind, j.mark.shown)).toIndexedSeq
+      jobs.filter(j => filter.takes(j.mark.user.getOrElse(""), j.state.kind, j.mark.shown, j.plan.queue.name.getOrElse(""))).toIndexedSeq
     taken(living).sortBy(j =>
       (!j.atRisk(nowMs), !j.waits, j.state.kind == "idle", -waitedMs(j, nowMs), -j.runningSlots, j.arrival)) ++
       taken(ended).sortBy(j => (-j.times.endedMs.getOrElse(0L), -j.arrival))

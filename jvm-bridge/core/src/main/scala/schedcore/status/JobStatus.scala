@@ -116,6 +116,8 @@ final case class JobFacts(
   def slotKinds: SlotKinds = SlotKinds(runningSlots, heldSlots, pilotSlots, copiedSlots, waitingSlots, deferredSlots)
 
   lazy val state: JobState = JobState.of(this)
+  /** The state without what it waits for, which [[Why]] says. */
+  def stateWord: String = if (outcome.isDefined) state.text else state.kind.replace('_', ' ')
 
   /** Slots that it could take if they are free, and that the plan forbids it to take yet. */
   def slotsForLater: Int = if (plan.start == Start.Planned || plan.start == Start.Evicted) waitingSlots else 0

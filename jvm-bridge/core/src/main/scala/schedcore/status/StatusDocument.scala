@@ -144,23 +144,28 @@ final case class StatusDocument(
   }
 
   private def writeSums(group: String, sums: Map[String, ClassFigures], out: ArrayNode): Unit = sums.toList.sortBy(_._1).foreach { case (name, c) =>
-    val one = out.addObject().put(group, name).put("jobs", c.jobs).put("waiting_jobs", c.waiting).put("jobs_at_risk", c.atRisk)
-      .put("jobs_ended", c.ended).put("deadlines_met", c.deadlinesMet).put("deadlines_missed", c.deadlinesMissed)
-      .put("jct_ms", c.jctMs)
-    writeSlots(c.slots, one.putObject("slots"))
-    writeTimes(c.times, one.putObject("slot_ms"))
+    writeFigures(c, out.addObject().put(group, name))
+  }
+
+  private def writeFigures(c: ClassFigures, out: ObjectNode): Unit = {
+    out.put("jobs", c.jobs).put("waiting_jobs", c.waiting).put("jobs_at_risk", c.atRisk).put("jobs_ended", c.ended)
+      .put("deadlines_met", c.deadlinesMet).put("deadlines_missed", c.deadlinesMissed).put("jct_ms", c.jctMs)
+    writeSlots(c.slots, out.putObject("slots"))
+    writeTimes(c.times, out.putObject("slot_ms"))
   }
 
   private def writeQueues(out: ArrayNode): Unit = queues.foreach { q =>
     val one = out.addObject().put("queue", q.queue)
     putLong(one, "ceiling_slots", q.ceiling.map(_.toLong))
     putLong(one, "floor_slots", q.floor.map(_.toLong))
+    putDouble(one, "weight", q.weight)
     one.put("running_slots", q.running).put("held_slots", q.held).put("peak_slots", q.peak)
       .put("running_jobs", q.jobs).put("waiting_jobs", q.waiting).put("refused_jobs", q.refused).put("slot_ms", q.slotMs)
     q.day.foreach { day =>
       one.put("day_slot_ms", day.usedMs).put("day_most_slot_ms", day.mostMs)
       putLong(one, "day_frees_ms", day.freesMs)
     }
+    writeFigures(q.sums, one.putObject("sums"))
   }
 
   private def writeSlots(slots: SlotKinds, out: ObjectNode): Unit =
@@ -191,11 +196,14 @@ final case class StatusDocument(
  * @param refused how often a job was refused
  * @param floor slots that it is promised now; None: it has no floor
  * @param slotMs slot time of its attempts that ended
+ * @param weight beside the queues at the same place in the tree; None: queues are offered slots in no order of their own
+ * @param sums over its jobs
  * @param day None: it has no limit of slot time
  */
 final case class QueueFigures(
     queue: String, ceiling: Option[Int], running: Int, held: Int, peak: Int, jobs: Int, waiting: Int, refused: Int,
-    floor: Option[Int] = None, slotMs: Long = 0, day: Option[DaySlotTime] = None)
+    floor: Option[Int] = None, slotMs: Long = 0, weight: Option[Double] = None, sums: ClassFigures = ClassFigures(),
+    day: Option[DaySlotTime] = None)
 
 /**
  * Slot time of a queue in the last 24 hours.

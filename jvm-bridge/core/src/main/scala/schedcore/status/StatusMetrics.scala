@@ -7,8 +7,9 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 
 /**
- * The status document as numbers by dotted name, for metrics systems: application, planner, plan, counters, classes, users and the
- * total of all jobs, and what happened under each policy. No metric is per job or executor, so that the names are bounded.
+ * The status document as numbers by dotted name, for metrics systems: application, planner, plan, counters, classes, users, tenants'
+ * queues and the total of all jobs, and what happened under each policy. No metric is per job or executor, so that the names are
+ * bounded. Groups whose names metrics systems cannot tell apart are one.
  *
  * False and true are 0 and 1; what is unknown is not a number. Sums never fall, although the slot time of an evicted attempt
  * moves from one sum to another: metrics systems take a fall for a restart. A number that the document has in two places is one
@@ -29,19 +30,35 @@ final class StatusMetrics(mostPolicies: Int = StatusMetrics.MostPolicies) {
   def sample(document: StatusDocument): Map[String, Double] = synchronized {
     val found = mutable.LinkedHashMap.empty[String, Double]
     val total = document.classes.valuesIterator.foldLeft(ClassFigures())(_ + _)
-    val short = document.copy(jobs = Nil, executors = Nil, classes = document.classes + (Total -> total)).toNode
+    val short = document.copy(
+      jobs = Nil, executors = Nil, classes = byPart(document.classes) + (Total -> total), users = byPart(document.users)).toNode
     Seq("application", "planner", "counters").foreach(part => numbers(part, short.get(part), found))
     numbers("plan", short.get("plan"), found)
     found("plan.in_force") = if (document.plans.inForce.isDefined) 1.0 else 0.0
     short.get("classes").elements().asScala.foreach { row =>
       val name = row.get("class").asText
-      numbers(if (name == Total) "total" else s"class.${part(name)}", row, found)
+      numbers(if (name == Total) "total" else s"class.$name", row, found)
     }
-    short.get("users").elements().asScala.foreach(row => numbers(s"user.${part(row.get("user").asText)}", row, found))
+    short.get("users").elements().asScala.foreach(row => numbers(s"user.${row.get("user").asText}", row, found))
+    addQueues(document, found)
     addPolicies(document, total.times, found)
     found --= LeftOut
     found.foreach { case (name, value) => if (isSum(name)) highest(name) = math.max(value, highest.getOrElse(name, 0.0)) }
     (found ++ highest).toMap
+  }
+
+  /** Those at the top of the tree, which have the sums of all below them, come first where there are too many. */
+  private def addQueues(document: StatusDocument, found: mutable.Map[String, Double]): Unit = {
+    val some = document.queues.sortBy(_.queue.count(_ == '.')).take(MostQueues)
+    val rows = document.copy(jobs = Nil, executors = Nil, queues = some).toNode.path("queues").elements().asScala
+    val figures = rows.flatMap { row =>
+      val own = mutable.LinkedHashMap.empty[String, Double]
+      numbers("", row.get("sums"), own)
+      Seq("floor_slots", "ceiling_slots", "weight", "peak_slots").foreach(field => numbers(s".$field", row.get(field), own))
+      Seq("running_jobs", "waiting_jobs", "refused_jobs").foreach(field => numbers(s".admission.$field", row.get(field), own))
+      own.map { case (name, value) => s"queue.${part(row.get("queue").asText)}$name" -> value }
+    }
+    figures.foreach { case (name, value) => found(name) = found.get(name).filterNot(_.isNaN).fold(value)(_ + (if (value.isNaN) 0.0 else value)) }
   }
 
   private def addPolicies(document: StatusDocument, times: SlotTimes, found: mutable.Map[String, Double]): Unit = {
@@ -61,6 +78,7 @@ final class StatusMetrics(mostPolicies: Int = StatusMetrics.MostPolicies) {
 
 object StatusMetrics {
   val MostPolicies = 16
+  val MostQueues = 64
   /** The row of a policy's name where the configured rules apply. */
   val NoPlan = "configured_rules"
   private val Total = "" // no class has an empty name
@@ -70,8 +88,8 @@ object StatusMetrics {
     Seq("planner_pid", "planner_restarts", "planner_stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("counters." + _)
   private val PlannerSums = Seq("restarts", "stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("planner." + _).toSet
   private val JobsUnstored = "counters.jobs_unstored" // of now, unlike the other counters
-  private val SumEnds = Seq(".jobs_ended", ".deadlines_met", ".deadlines_missed", ".jct_ms", ".in_force_ms")
-  private val Groups = Seq("counters.", "class.", "user.", "policy.")
+  private val SumEnds = Seq(".jobs_ended", ".deadlines_met", ".deadlines_missed", ".jct_ms", ".in_force_ms", ".refused_jobs")
+  private val Groups = Seq("counters.", "class.", "user.", "queue.", "policy.")
   /** Among the counters is what is held at the moment, or would be in shadow mode. */
   private val HeldNow = "slots_held_now"
 
@@ -90,6 +108,9 @@ object StatusMetrics {
     def and(ms: Long, before: SlotTimes, now: SlotTimes): PolicyFigures =
       PolicyFigures(inForceMs + ms, times + (before.atLeast(now) - before))
   }
+
+  private def byPart(sums: Map[String, ClassFigures]): Map[String, ClassFigures] =
+    sums.toSeq.groupMapReduce { case (name, _) => part(name) }(_._2)(_ + _)
 
   /** As part of a dotted name: all metrics systems take letters, digits and the underscore. */
   def part(name: String): String = if (name.isEmpty) "_" else name.replaceAll("[^A-Za-z0-9_]", "_")

@@ -58,7 +58,7 @@ final class Why(all: Seq[JobFacts], slots: Int, nowMs: Long) {
   private def start(job: JobFacts): String =
     job.plan.forecast.flatMap(_.start).map(_.p50Ms).orElse(ends.minOption).filter(_ > nowMs).fold("")(about)
 
-  private def about(atMs: Long): String = if (atMs > nowMs) s", about ${length(atMs - nowMs)}" else ""
+  private def about(atMs: Long): String = if (atMs > nowMs) s", about ${length(math.max(1000, atMs - nowMs))}" else ""
 
   private def ended(job: JobFacts): String =
     s"${job.outcome.getOrElse("ended")} after ${length(job.times.endedMs.getOrElse(nowMs) - job.times.submittedMs)}"

@@ -40,6 +40,16 @@ final class JobRowsSuite extends AnyFunSuite {
     assert(names(state = "no such state").isEmpty)
   }
 
+  test("jobs are chosen by their queue or one above it") {
+    def in(queue: String)(job: JobFacts): JobFacts = job.copy(plan = job.plan.copy(queue = JobQueue(Some(queue))))
+    val queued = Seq(in("etl.nightly")(job("load")), in("etl-2")(job("copy")), job("none"))
+    def named(queue: String) = JobRows.chosen(queued, Seq(in("etl")(ended("old", 500))), JobFilter(queue = queue), Now).map(_.mark.name)
+    assert(named("etl") === Seq("load", "old"))
+    assert(named("etl.nightly") === Seq("load"))
+    assert(named("") === Seq("load", "copy", "none", "old"))
+    assert(named("etl.hourly").isEmpty)
+  }
+
   test("every job is on one page, and a page that there is not is the nearest") {
     val all = (1 to 121).toIndexedSeq
     val pages = (1 to 3).map(n => PageOf.of(all, Some(n.toString)))

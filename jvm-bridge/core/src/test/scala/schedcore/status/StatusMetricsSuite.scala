@@ -38,6 +38,36 @@ final class StatusMetricsSuite extends AnyFunSuite {
     assert(sums.beside(jobs, 2000L).map { case (user, s) => user -> s.jobs } === Map("ada" -> 1, "other" -> 2))
   }
 
+  test("the sums of a queue have the jobs of the queues below it") {
+    def in(queue: String, id: String) = job(id, None, runMs = 100).copy(plan = PlanForJob(queue = JobQueue(Some(queue))))
+    val sums = new QueueSums
+    sums.over(in("etl.nightly", "a").copy(outcome = Some("ended"), times = JobTimes(1000L, endedMs = Some(5000L))))
+    sums.over(job("unqueued", None))
+    val found = sums.beside(Seq(in("etl.hourly", "b"), in("bi", "c"), job("d", None)), 2000L)
+    assert(found.map { case (queue, s) => queue -> ((s.jobs, s.ended, s.times.runMs)) } === Map(
+      "etl" -> ((1, 1L, 200L)), "etl.nightly" -> ((0, 1L, 100L)), "etl.hourly" -> ((1, 0L, 100L)), "bi" -> ((1, 0L, 100L))))
+  }
+
+  test("queues are figures, as many as may be, those at the top of the tree first") {
+    val queues = QueueFigures("etl", Some(8), 3, 1, 6, 2, 1, 4, Some(2), 90, Some(1.5), ClassFigures(jobs = 3, ended = 7, times = SlotTimes(70, 0, 0, 0))) +:
+      QueueFigures("etl.x", None, 3, 1, 6, 2, 1, 4) +: (1 until StatusMetrics.MostQueues).map(n => QueueFigures(s"q$n", None, 0, 0, 0, 0, 0, 0))
+    val figures = new StatusMetrics().sample(document(1000, None, Map.empty).copy(queues = queues))
+    assert(Seq("floor_slots", "ceiling_slots", "weight", "peak_slots", "jobs", "jobs_ended", "slot_ms.run", "admission.running_jobs",
+      "admission.waiting_jobs", "admission.refused_jobs").map(name => figures(s"queue.etl.$name")) === Seq(2, 8, 1.5, 6, 3, 7, 70, 2, 1, 4))
+    assert(!figures.contains("queue.etl_x.jobs") && figures.contains(s"queue.q${StatusMetrics.MostQueues - 1}.jobs"))
+    assert(Seq("queue.etl.jobs_ended", "queue.etl.slot_ms.run", "queue.etl.admission.refused_jobs").forall(StatusMetrics.isSum))
+    assert(!StatusMetrics.isSum("queue.etl.peak_slots") && !StatusMetrics.matters("queue.etl.jobs", 0.0))
+  }
+
+  test("groups whose names are one for metrics systems are added up") {
+    val one = ClassFigures(jobs = 1)
+    val same = Map("a-b" -> one, "a.b" -> one, "c" -> one)
+    val queues = Seq("a-b", "a_b", "a.b").map(QueueFigures(_, Some(2), 0, 0, 0, 0, 0, 0, sums = one))
+    val figures = new StatusMetrics().sample(document(1000, None, same).copy(users = same, queues = queues))
+    assert(Seq("class.a_b.jobs", "user.a_b.jobs", "class.c.jobs", "queue.a_b.jobs", "queue.a_b.ceiling_slots").map(figures) === Seq(2, 2, 1, 3, 6))
+    assert(figures("total.jobs") === 3)
+  }
+
   test("deadlines of jobs that ended were met or missed, those of others are at risk when missing is likelier") {
     val sums = ClassSums.byClass()
     val late = job("a", None, deadlineMs = Some(3000L))

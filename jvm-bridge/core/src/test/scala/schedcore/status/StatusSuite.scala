@@ -168,7 +168,7 @@ final class StatusSuite extends AnyFunSuite {
         ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2)), copiedSlots = 1),
         ExecutorFacts("1", "node-2", 4, 2, Nil)),
       counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L), classes = Map("batch" -> sums), users = Map("ada" -> sums),
-      queues = Seq(QueueFigures("reports", Some(6), 4, 2, 6, 1, 0, 0, Some(2), 58000), QueueFigures("reports.nightly", None, 4, 2, 6, 1, 0, 3)))
+      queues = Seq(QueueFigures("reports", Some(6), 4, 2, 6, 1, 0, 0, Some(2), 58000, Some(1.5), sums), QueueFigures("reports.nightly", None, 4, 2, 6, 1, 0, 3, sums = sums)))
     val why = new Why(document.jobs, document.application.slots, document.nowMs)
     val said = document.copy(whys = document.jobs.map(j => j.mark.key -> why.of(j)).toMap)
     assert(parsed(said.toJson) === example("status.json"))

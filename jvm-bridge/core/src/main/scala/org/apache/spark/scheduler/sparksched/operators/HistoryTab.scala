@@ -31,14 +31,15 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
     val last = history.last
     val jobs = history.of("job").map(_.body: JsonNode).toIndexedSeq
     val filter = filterOf(request)
+    val queues = queuesOf(last.map(_.body), jobs)
     val chosen = page(request, jobs.filter(isChosen(filter, _)).reverse)
     val plans = page(request, history.of("plan").toIndexedSeq.reverse, "plans")
     val changes = page(request, history.of("change").toIndexedSeq.reverse, "changes")
     val some = if (filter == JobFilter()) "" else s", ${chosen.all} chosen"
     val content = style ++ last.fold(Seq.empty[Node])(e => StatusCells.facts(lines(e))) ++
-      <h4>Jobs ({jobs.size}{some})</h4> ++ filterForm(filter, users(jobs), States) ++
-      paged(request, chosen, "page")(jobColumns(request)) ++
-      last.fold(Seq.empty[Node])(e => sums(e.body, "Users", "user") ++ sums(e.body, "Classes", "class")) ++
+      <h4>Jobs ({jobs.size}{some})</h4> ++ filterForm(filter, users(jobs), queues, States) ++
+      paged(request, chosen, "page")(jobColumns(request, queues.nonEmpty)) ++
+      last.fold(Seq.empty[Node])(e => queueSums(e.body)) ++ last.fold(Seq.empty[Node])(e => sums(e.body, "Users", "user") ++ sums(e.body, "Classes", "class")) ++
       (if (changes.all == 0) Nil else folded(s"Changes by operators (${changes.all})", open = true)(paged(request, changes, "changes")(ChangeColumns))) ++
       folded(s"Planner and plans (${plans.all})", open = plans.number > 1)(paged(request, plans, "plans")(PlanColumns)) ++
       last.fold(Seq.empty[Node]) { e =>
@@ -56,13 +57,19 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
     if (rows.isEmpty) Nil else folded(s"$title (${rows.size})", open = true)(table(sumColumns(group), rows))
   }
 
-  private def jobColumns(request: HttpServletRequest): Seq[Column[JsonNode]] = Seq(
+  private def queueSums(body: JsonNode): Seq[Node] = {
+    val rows = firstOf(body.path("queues").elements())
+    if (rows.isEmpty) Nil else folded(s"Queues (${rows.size})", open = true)(table(QueueColumns, rows))
+  }
+
+  private def jobColumns(request: HttpServletRequest, queues: Boolean): Seq[Column[JsonNode]] = Seq(
     Column[JsonNode]("Job", link(request, _)),
-    Column.text[JsonNode]("User")(text(_, "user")), Column.text[JsonNode]("Class")(text(_, "class")).copy(minor = true),
+    Column.text[JsonNode]("User")(text(_, "user"))) ++ Option.when(queues)(Column.text[JsonNode]("Queue")(text(_, "queue_name"))) ++ Seq(
+    Column.text[JsonNode]("Class")(text(_, "class")).copy(minor = true),
     Column.text[JsonNode]("Priority")(text(_, "priority")).copy(minor = true),
     Column.text[JsonNode]("Outcome")(outcome),
     Column[JsonNode]("Submitted", one => Text(UIUtils.formatDate(submittedMs(one))), one => Some(submittedMs(one).toString)),
-    length("Waited", waitedMs), length("Completion time", jctMs), Column.text[JsonNode]("Deadline")(deadline)) ++ times.map(_.copy(minor = true))
+    length("Waited", waitedMs), length("Completion time", jctMs), Column.text[JsonNode]("Deadline")(one => if (exact(one, "deadline_ms").isEmpty) "" else deadline(one))) ++ times.map(_.copy(minor = true))
 
   private def link(request: HttpServletRequest, one: JsonNode): Seq[Node] = {
     val key = exact(one, "job")
@@ -87,7 +94,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
 
   private def story(one: JsonNode): Seq[Node] = {
     facts(Seq(
-      "Outcome" -> outcome(one), "Deadline" -> deadline(one),
+      "Outcome" -> outcome(one), "Deadline" -> deadline(one)) ++ Some(text(one, "queue_name")).filter(_.nonEmpty).map("Queue" -> _) ++ Seq(
       "Slot time" -> SlotTimes.ofNode(one.path("slot_ms")).inWords(StatusCells.length))) ++
       wide(UIUtils.listingTable[JsonNode](
         Seq("Time", "What happened"),
@@ -106,12 +113,21 @@ private object PastCells {
   val States: Seq[String] = Seq("ended", "failed", "cancelled", "late", "not ended")
 
   def times: Seq[Column[JsonNode]] = TimeTitles.zip(TimeKinds).map { case (title, kind) =>
-    Column.number[JsonNode](title, StatusCells.length)(_.path("slot_ms").path(kind).asLong)
+    Column.number[JsonNode](title, StatusCells.length)(_.path("slot_ms").path(kind).asLong).copy(minor = StatusCells.MinorTimes(title))
   }
   def sumColumns(group: String): Seq[Column[JsonNode]] = Seq(
     group.capitalize -> group, "Jobs ended" -> "jobs_ended", "Deadlines met" -> "deadlines_met", "Missed" -> "deadlines_missed").map {
     case (title, field) => Column.text[JsonNode](title)(text(_, field))
   } ++ times
+  private def field(of: (String, String)): Column[JsonNode] = Column.text[JsonNode](of._1)(text(_, of._2))
+  val QueueColumns: Seq[Column[JsonNode]] = Seq(
+    "Queue" -> "queue", "Floor" -> "floor_slots", "Ceiling" -> "ceiling_slots").map(field(_)) ++ Seq(
+    Column.text[JsonNode]("Weight")(q => if (q.path("weight").isNumber) StatusCells.weight(q.path("weight").asDouble) else "")) ++ Seq(
+    "Most slots" -> "peak_slots", "Refused" -> "refused_jobs").map(field(_)) ++ Seq(
+    "Jobs ended" -> "jobs_ended", "Deadlines met" -> "deadlines_met", "Missed" -> "deadlines_missed").map { case (title, field) =>
+      Column.text[JsonNode](title)(queue => text(queue.path("sums"), field)).copy(minor = true)
+    } ++ times.map(column => column.copy(
+      content = (queue: JsonNode) => column.content(queue.path("sums")), order = (queue: JsonNode) => column.order(queue.path("sums"))))
   val ChangeColumns: Seq[Column[HistoryEntries.Entry]] = Seq(
     Column.text[HistoryEntries.Entry]("Time")(e => UIUtils.formatDate(e.timeMs)),
     Column.text[HistoryEntries.Entry]("By")(e => text(e.body, "by")), Column.text[HistoryEntries.Entry]("What")(e => text(e.body, "what")))
@@ -133,7 +149,12 @@ private object PastCells {
 
   def users(jobs: Seq[JsonNode]): Seq[String] = jobs.iterator.map(text(_, "user")).filter(_.nonEmpty).toSet.toList.sorted.take(StatusCells.MostUsers)
 
-  def isChosen(filter: JobFilter, one: JsonNode): Boolean = filter.copy(state = "").takes(text(one, "user"), "", shownName(one)) &&
+  /** @param last the latest document */
+  def queuesOf(last: Option[JsonNode], jobs: Seq[JsonNode]): Seq[String] =
+    (last.toSeq.flatMap(body => firstOf(body.path("queues").elements()).map(text(_, "queue"))) ++ jobs.iterator.map(text(_, "queue_name")))
+      .filter(_.nonEmpty).distinct.sorted.take(StatusCells.MostUsers)
+
+  def isChosen(filter: JobFilter, one: JsonNode): Boolean = filter.copy(state = "").takes(text(one, "user"), "", shownName(one), text(one, "queue_name")) &&
     (filter.state match {
       case "" => true
       case "not ended" => one.path("outcome").isNull
@@ -193,7 +214,7 @@ private object PastCells {
     val left = entry.body.path("left_out").path("jobs").asLong
     Seq(
       "Recorded until" -> until,
-      "Slots" -> s"${text(app, "slots")} on ${text(app, "executors")} executors",
+      "Slots" -> s"${text(app, "slots")} on ${StatusCells.executors(text(app, "executors"))}",
       // It stops before the event of the application's end.
       "Planner" -> (if (entry.kind == "end") plannerCounts _ else plannerText _)(entry.body.path("planner")),
       "Last plan" -> planText(entry.body)) ++

@@ -3,16 +3,18 @@ package operators
 
 import java.util.Locale
 
-import scala.xml.Node
+import scala.xml.{Node, Text}
 
 import org.apache.spark.ui.UIUtils
 import schedcore.ledger.LedgerCounts
 import schedcore.plan.TimeQuantiles
 import schedcore.settings.Modes
-import schedcore.status.{ClassFigures, ExecutorFacts, JobFacts, SlotTimes, StatusDocument}
+import schedcore.status.{ClassFigures, ExecutorFacts, JobFacts, QueueFigures, SlotTimes, StatusDocument}
 
 /** Texts of cells and lines of both pages. Scala's XML literals escape names. */
 private object StatusCells {
+  /** Slot time that most jobs have none of. */
+  val MinorTimes: Set[String] = Set("Copied", "Evicted")
   val ExecutorColumns: Seq[Column[ExecutorFacts]] = Seq(
     Column.text("Executor")(_.executor), Column.text("Host")(_.host), Column.number("Slots")(_.slots), Column.number("Running")(_.runningSlots),
     Column.number("Copies")(_.copiedSlots), Column.number("Pilots")(_.pilotSlots), Column.number("Held")(_.heldSlots),
@@ -23,8 +25,20 @@ private object StatusCells {
     "Held" -> (_.slots.held)).map { case (title, of) => Column.number[(String, ClassFigures)](title)(row => of(row._2)) } ++
     Seq[(String, SlotTimes => Long)](
       "Slot time run" -> (_.runMs), "Held idle" -> (_.heldIdleMs), "Copied" -> (_.copiedMs), "Evicted" -> (_.evictedMs)).map {
-      case (title, of) => Column.number[(String, ClassFigures)](title, length)(row => of(row._2.times))
+      case (title, of) => Column.number[(String, ClassFigures)](title, length)(row => of(row._2.times)).copy(minor = MinorTimes(title))
     }
+  val QueueColumns: Seq[Column[QueueFigures]] = {
+    def of(title: String)(text: QueueFigures => String): Column[QueueFigures] = Column.text[QueueFigures](title)(text)
+    def limit(title: String)(of: QueueFigures => Option[Int]): Column[QueueFigures] = Column[QueueFigures](
+      title, (q: QueueFigures) => Text(of(q).fold("")(_.toString)), (q: QueueFigures) => Some(of(q).getOrElse(Int.MaxValue).toString))
+    Seq(
+      of("Queue")(_.queue), Column.number("Slots running")(_.running), Column.number("Held")(_.held),
+      Column.number("Waiting")(_.sums.slots.waiting), limit("Floor")(_.floor), limit("Ceiling")(_.ceiling),
+      Column[QueueFigures]("Weight", q => Text(q.weight.fold("")(weight)), q => q.weight.map(_.toString)),
+      Column.number[QueueFigures]("Jobs running")(_.jobs).copy(minor = true), Column.number[QueueFigures]("To be admitted")(_.waiting),
+      Column.number[QueueFigures]("Refused")(_.refused).copy(minor = true), Column.number[QueueFigures]("Ended")(_.sums.ended).copy(minor = true),
+      Column.number("Slot time run", length)(_.sums.times.runMs), Column.number[QueueFigures]("Held idle", length)(_.sums.times.heldIdleMs).copy(minor = true))
+  }
   val CounterTitles: Seq[String] = Seq("Counter", "Since the start")
   val CounterColumns: Seq[Column[(String, Long)]] = Seq(
     Column.text[(String, Long)](CounterTitles.head)(c => LedgerCounts.label(c._1)), Column.number[(String, Long)](CounterTitles.last)(_._2))
@@ -44,10 +58,12 @@ private object StatusCells {
   def slots(document: StatusDocument): String = {
     val app = document.application
     if (!app.scheduling) "spark_sched has failed, and Spark's own scheduling is in force"
-    else s"${app.runningSlots} of ${app.slots} run tasks on ${app.executors} executors, ${app.heldSlots} are held idle" +
+    else s"${app.runningSlots} of ${app.slots} run tasks on ${executors(app.executors.toString)}, ${app.heldSlots} are held idle" +
       (if (app.keptFreeSlots > 0) s", ${app.keptFreeSlots} are kept free by the plan" else "") +
       (if (document.reservationsPaused) ", reservations are paused" else "")
   }
+
+  def executors(number: String): String = if (number == "1") "1 executor" else s"$number executors"
 
   def mode(document: StatusDocument): String = document.mode match {
     case Modes.Shadow => "shadow: plans and holds are on paper only, Spark's own order applies"
@@ -90,13 +106,16 @@ private object StatusCells {
 
   private def interval(at: TimeQuantiles, nowMs: Long): String = {
     def in(atMs: Long) = length(atMs - nowMs)
-    s"${in(at.p50Ms)} (${in(at.p10Ms)} to ${in(at.p90Ms)})"
+    if (at.p90Ms < nowMs) "overdue" else s"${in(at.p50Ms)} (${in(at.p10Ms)} to ${in(at.p90Ms)})"
   }
 
   def deadline(job: JobFacts, nowMs: Long): String = job.mark.deadlineMs.fold("none") { at =>
     val when = if (at >= nowMs) s"in ${length(at - nowMs)}" else s"passed ${length(nowMs - at)} ago"
     job.plan.forecast.flatMap(_.deadlineProbability).fold(when)(p => s"$when, met with ${percent(p)}")
   }
+
+  /** Without the fraction that whole weights have none of. */
+  def weight(of: Double): String = if (of == of.toLong) of.toLong.toString else of.toString
 
   def length(ms: Long): String = UIUtils.formatDuration(math.max(0L, ms))
   def percent(share: Double): String = "%.1f%%".formatLocal(Locale.ROOT, 100.0 * share)

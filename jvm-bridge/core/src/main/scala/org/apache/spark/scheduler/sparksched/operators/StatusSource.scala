@@ -124,7 +124,7 @@ private[sparksched] final class StatusSource(
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
       facts.classes.beside(facts.jobs, facts.nowMs), scheduler.steering.reservationsPaused, scheduler.steering.mode,
       facts.users.beside(facts.jobs, facts.nowMs),
-      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queues, scheduler.steering.warnings)
+      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queuesWithSums, scheduler.steering.warnings)
   }
 
   /** All that the scheduler's lock is needed for; to be called under it. */
@@ -136,7 +136,7 @@ private[sparksched] final class StatusSource(
       now, executors, slots, scheduler.records.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
       if (onExecutors) registry.executors.snapshot(pilotsOf(living)) else ExecutorSnapshot.Empty, registry.sums.byClass.totals,
       registry.sums.byUser.totals,
-      math.min(registry.executors.idle.map(_._2).sum, living.map(_.slotsForLater).sum), queues)
+      math.min(registry.executors.idle.map(_._2).sum, living.map(_.slotsForLater).sum), queues, registry.sums.byQueue.totals)
   }
 
   private def queues: Seq[QueueFigures] = scheduler.records.queues.toList.flatMap { q =>
@@ -144,8 +144,8 @@ private[sparksched] final class StatusSource(
       val path = use.spec.path
       QueueFigures(
         path, use.spec.ceiling.map(_ => q.ceiling(path)), use.running, use.held, use.peak, use.jobs, use.waiting, use.refused,
-        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs,
-        use.spec.daySlotMs.map(most => DaySlotTime(use.day.slotMs, most, q.freesMs(use))))
+        q.shares.filter(_ => use.spec.floor.isDefined).map(_.floor(use)), use.slotMs, q.shares.map(_ => use.spec.weight.getOrElse(1.0)),
+        day = use.spec.daySlotMs.map(most => DaySlotTime(use.day.slotMs, most, q.freesMs(use))))
     }
   }
 
@@ -206,7 +206,13 @@ private[sparksched] object StatusSource {
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
       onExecutors: ExecutorSnapshot, classes: ClassTotals, users: ClassTotals, keptFreeSlots: Int = 0,
-      queues: Seq[QueueFigures] = Nil)
+      queues: Seq[QueueFigures] = Nil, queueSums: QueueTotals = new QueueTotals) {
+
+    def queuesWithSums: Seq[QueueFigures] = if (queues.isEmpty) Nil else {
+      val sums = queueSums.beside(jobs, nowMs)
+      queues.map(q => q.copy(sums = sums.getOrElse(q.queue, ClassFigures())))
+    }
+  }
 
   object Copied {
     def nothing(nowMs: Long): Copied =

@@ -49,9 +49,11 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
     val some = if (filter == JobFilter()) "" else s", ${jobs.all} chosen"
     style ++ summary(request, document, ended.size) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
       <h4>Jobs ({document.jobs.size} not over, {ended.size} ended lately{some})</h4> ++
-      filterForm(filter, people, JobRows.States) ++
+      filterForm(filter, people, document.queues.map(_.queue), JobRows.States) ++
       (if (jobs.rows.isEmpty) <p>{if (filter == JobFilter()) "There are none now." else "No job is like that."}</p>
       else table(columns(request, document, document.nowMs), jobs.rows)) ++ links(request, jobs) ++
+      (if (document.queues.isEmpty) Nil
+      else section("Queues", document.queues, document.queues.take(StatusRows.Most), json, open = true)(QueueColumns)) ++
       TimelineView.section(request, tab.basePath, document.executors, source.timeline, document.nowMs) ++
       section("Executors", document.executors, StatusRows.executors(document.executors), json, open = true)(ExecutorColumns) ++
       section("Users", document.users, document.users.toList.sortBy { case (user, sums) => (-sums.times.runMs, user) }, json, open = true)(UserColumns) ++
@@ -63,7 +65,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
     val wait = found.longest.fold[Seq[Node]](Text("none")) { case (job, ms) =>
       Text(s"${length(ms)}: ") ++ link(request, job) ++ Text(job.mark.user.fold("")(" of " + _))
     }
-    val risk = found.atRisk.take(MostNamed).flatMap(job => Text(" ") ++ link(request, job)) ++
+    val risk = found.atRisk.take(MostNamed).zipWithIndex.flatMap { case (job, n) => Text(if (n == 0) " " else ", ") ++ link(request, job) } ++
       (if (found.atRisk.sizeIs > MostNamed) Text(s" and ${found.atRisk.size - MostNamed} more") else Nil)
     val idle = if (app.slots == 0) "" else s"; ${percent(math.max(0, app.slots - app.runningSlots).toDouble / app.slots)} of all slots are idle"
     val dead = document.planner.enabled && !document.planner.alive
@@ -99,19 +101,20 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
 
   private def columns(request: HttpServletRequest, document: StatusDocument, nowMs: Long): Seq[Column[JobFacts]] = Seq(
     Column[JobFacts]("Job", link(request, _), style = Narrow),
-    Column[JobFacts]("User", job => Text(job.mark.user.getOrElse("")), style = Narrow),
+    Column[JobFacts]("User", job => Text(job.mark.user.getOrElse("")), style = Narrow)) ++ Option.when(document.queues.nonEmpty)(
+    Column[JobFacts]("Queue", job => Text(job.plan.queue.name.getOrElse("")), style = Narrow)) ++ Seq(
     Column[JobFacts]("Class", job => Text(job.mark.jobClass.getOrElse("")), style = Narrow, minor = true),
     Column.number[JobFacts]("Priority")(_.priority).copy(minor = true),
-    Column.text[JobFacts]("State")(_.state.text).copy(minor = true),
-    Column[JobFacts]("Why", why(_, document.whys), style = "min-width: 14em"),
+    Column.text[JobFacts]("State")(_.stateWord).copy(minor = true),
+    Column[JobFacts]("Why", why(_, document.whys), style = "min-width: 14em", line = true),
     Column[JobFacts]("Tasks of active stages", progress, job => Some(job.tasksDone.toString), style = "min-width: 8em", minor = true),
     Column.number[JobFacts]("Slots running")(_.runningSlots).copy(minor = true),
     Column.number[JobFacts]("Held")(_.heldSlots).copy(minor = true),
     Column.number[JobFacts]("Waiting")(_.waitingSlots).copy(minor = true),
     Column[JobFacts]("Ends in (80% interval)", job => Text(if (job.outcome.isDefined) "" else endsIn(job, nowMs)),
       job => Some(job.plan.forecast.fold(Long.MaxValue)(_.p50Ms).toString)),
-    Column[JobFacts]("Deadline", job => Text(deadline(job, nowMs)), job => Some(job.mark.deadlineMs.getOrElse(Long.MaxValue).toString))) ++
-    (if (buttons.shownTo(request)) Seq(Column[JobFacts]("Change", job => if (job.outcome.isEmpty) buttons.of(job) else Nil)) else Nil)
+    Column[JobFacts]("Deadline", job => Text(if (job.mark.deadlineMs.isEmpty) "" else deadline(job, nowMs)), job => Some(job.mark.deadlineMs.getOrElse(Long.MaxValue).toString))) ++
+    (if (buttons.shownTo(request)) Seq(Column[JobFacts]("Change", job => if (job.outcome.isEmpty) buttons.of(job) else Nil, line = true)) else Nil)
 
   private def why(job: JobFacts, whys: Map[String, String]): Seq[Node] =
     <span title={PlainText.of(s"plan: ${job.reason}")}>{whys.getOrElse(job.mark.key, "")}</span> ++
@@ -140,14 +143,15 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
 
   private def content(request: HttpServletRequest, document: StatusDocument): Seq[Node] =
     if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
-    else buttons.script(request, tab.basePath) ++ document.jobs.reverse.flatMap { job =>
+    else TablePages.style ++ buttons.script(request, tab.basePath) ++ document.jobs.reverse.flatMap { job =>
       story(job, document, if (job.outcome.isEmpty && buttons.shownTo(request)) buttons.allOf(job) else Nil)
     }
 
   private def story(job: JobFacts, document: StatusDocument, change: Seq[Node]): Seq[Node] = {
     val about = Seq(
       "State" -> job.state.text,
-      "Why" -> document.whys.getOrElse(job.mark.key, "")) ++ (if (job.outcome.isEmpty) Seq("Plan's reason" -> job.reason) else Nil) ++ job.mark.warnings.map("Mark" -> _.sentence) ++ startsIn(job, document.nowMs).map("Starts in" -> _) ++ Seq(
+      "Why" -> document.whys.getOrElse(job.mark.key, "")) ++ (if (job.outcome.isEmpty) Seq("Plan's reason" -> job.reason) else Nil) ++
+      job.plan.queue.name.map("Queue" -> _) ++ job.mark.warnings.map("Mark" -> _.sentence) ++ startsIn(job, document.nowMs).map("Starts in" -> _) ++ Seq(
       "Ends in" -> endsIn(job, document.nowMs),
       "Deadline" -> deadline(job, document.nowMs),
       "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",

@@ -90,13 +90,13 @@ private object SteeringButtons {
   /** A button whose change takes what is in the inputs, without the empty ones. */
   private def form(button: Elem, inputs: Input*): Elem =
     <span data-sched-form="">{inputs.flatMap { in =>
-      <input type="text" class="form-control form-control-sm d-inline-block w-auto" size="14" name={in.name} placeholder={in.hint}
+      <input type="text" class={TablePages.Field} size="14" name={in.name} placeholder={in.hint}
         title={in.label} aria-label={in.label}/> ++ Gap
     }}{button}</span>
 
   /** A button whose change takes one of these values. */
   private def choice(button: Elem, name: String, values: Seq[String], chosen: String): Elem =
-    <span data-sched-form=""><select name={name} aria-label={name} class={TablePages.Field}>{values.map { each =>
+    <span data-sched-form=""><select name={name} aria-label={name} class={TablePages.Choice}>{values.map { each =>
       <option value={each} selected={if (each == chosen) "selected" else null}>{each}</option>
     }}</select> {button}</span>
 

@@ -17,9 +17,11 @@ import schedcore.status.{JobFilter, PageOf}
  * @param content of a row's cell
  * @param order by which the table is sorted where the text does not say it
  * @param minor left out on a narrow screen
+ * @param line has a line of its own there
  */
 private[sparksched] final case class Column[A](
-    title: String, content: A => Seq[Node], order: A => Option[String] = (_: A) => None, style: String = null, minor: Boolean = false)
+    title: String, content: A => Seq[Node], order: A => Option[String] = (_: A) => None, style: String = null, minor: Boolean = false,
+    line: Boolean = false)
 
 private[sparksched] object Column {
   def text[A](title: String)(of: A => String): Column[A] = Column(title, (a: A) => Text(of(a)))
@@ -29,19 +31,22 @@ private[sparksched] object Column {
 
 /**
  * Tables of many rows: what of them a request asks for, in parameters of its address, and the links to the rest. On a narrow screen
- * each row becomes a block with the columns' titles beside its cells.
+ * each row becomes a block, in which the columns' titles stand before the cells.
  */
 private[sparksched] object TablePages {
   private val Style =
     """.sched-summary li { margin-bottom: 0.1em; }
-      |.sched-filter > * { margin: 0 0.4em 0.4em 0; }
+      |.sched-filter > * { margin: 0 0.4em 0.4em 0; vertical-align: middle; }
       |details.sched > summary { font-size: 1.25rem; margin: 0.5em 0; cursor: pointer; }
+      |.sched-filter button, button[data-sched-action] { color: inherit; }
       |@media (max-width: 640px) {
-      |  .sched-rows table, .sched-rows tbody, .sched-rows tr, .sched-rows td { display: block; width: 100%; }
+      |  .sched-rows table, .sched-rows tbody, .sched-rows tr { display: block; width: 100%; }
       |  .sched-rows thead { display: none; }
       |  .sched-rows tr { padding: 0.4em 0; border-bottom: 2px solid rgba(128, 128, 128, 0.5); }
-      |  .sched-rows table.table td { border: 0; padding: 0.1em 0.3em; max-width: none !important; }
-      |  .sched-rows td:empty, .sched-rows table.table td.sched-minor { display: none; }
+      |  .sched-rows table.table td { display: inline-block; width: auto; border: 0; padding: 0.1em 0.3em; margin-right: 0.6em; }
+      |  .sched-rows table.table td { min-width: 0 !important; max-width: 100% !important; background: none; box-shadow: none; }
+      |  .sched-rows table.table td:first-child, .sched-rows table.table td.sched-line { display: block; }
+      |  .sched-rows table.table td:empty, .sched-rows table.table td.sched-minor { display: none; }
       |  .sched-rows td::before { content: attr(data-label) ": "; font-weight: bold; }
       |  .sched-rows td:first-child::before { content: ""; }
       |}""".stripMargin
@@ -51,7 +56,7 @@ private[sparksched] object TablePages {
 
   def filterOf(request: HttpServletRequest): JobFilter = {
     def given(name: String) = QueryString.value(request, name).fold("")(_.trim)
-    JobFilter(given("user"), given("state"), given("name"))
+    JobFilter(given("user"), given("state"), given("name"), given("queue"))
   }
 
   /** @param parameter of the address that has the page's number */
@@ -62,8 +67,9 @@ private[sparksched] object TablePages {
    * What is chosen is the text of an option: no attribute of the page holds what a tenant wrote.
    *
    * @param users to choose from
+   * @param queues likewise; none where the application has none
    */
-  def filterForm(filter: JobFilter, users: Seq[String], states: Seq[String]): Seq[Node] = {
+  def filterForm(filter: JobFilter, users: Seq[String], queues: Seq[String], states: Seq[String]): Seq[Node] = {
     def options(all: Seq[String], chosen: String, none: String): Seq[Node] = {
       val (labels, label) = (all.map(JobFilter.label).distinct, JobFilter.label(chosen))
       <option value="">{none}</option> ++ (if (label.isEmpty || labels.contains(label)) labels else label +: labels).map { each =>
@@ -71,8 +77,10 @@ private[sparksched] object TablePages {
       }
     }
     <form method="get" class="sched-filter">
-      <select name="user" class={Field} aria-label="user">{options(users, filter.user, "all users")}</select>
-      <select name="state" class={Field} aria-label="state">{options(states, filter.state, "all states")}</select>
+      <select name="user" class={Choice} aria-label="user">{options(users, filter.user, "all users")}</select>
+      {if (queues.isEmpty && filter.queue.isEmpty) Nil
+      else <select name="queue" class={Choice} aria-label="queue">{options(queues, filter.queue, "all queues")}</select>}
+      <select name="state" class={Choice} aria-label="state">{options(states, filter.state, "all states")}</select>
       <input type="search" name="name" class={Field} value={PlainText.shown(filter.name)} placeholder="name contains" aria-label="name contains"/>
       <button type="submit" class="btn btn-outline-secondary btn-sm">Filter</button>
       {if (filter == JobFilter()) Nil else <a href="?">show all</a>}
@@ -94,18 +102,20 @@ private[sparksched] object TablePages {
     }
 
   private def query(request: HttpServletRequest, parameter: String, value: String): String = {
-    val others = Seq("user", "state", "name", "page", "plans", "changes").filter(_ != parameter)
+    val others = Seq("user", "queue", "state", "name", "page", "plans", "changes").filter(_ != parameter)
       .flatMap(name => QueryString.value(request, name).filter(_.nonEmpty).map(name -> _))
     (others :+ (parameter -> value)).map { case (name, v) => s"$name=${URLEncoder.encode(v, UTF_8)}" }.mkString("&")
   }
 
   def table[A](columns: Seq[Column[A]], rows: Seq[A]): Seq[Node] =
     <div class="table-responsive sched-rows">{UIUtils.listingTable[A](columns.map(_.title), (row: A) =>
-      <tr>{columns.map(c => <td data-label={c.title} class={if (c.minor) "sched-minor" else null} style={c.style} sorttable_customkey={c.order(row).orNull}>{c.content(row)}</td>)}</tr>, rows)}</div>
+      <tr>{columns.map(c => <td data-label={c.title} class={if (c.minor) "sched-minor" else if (c.line) "sched-line" else null} style={c.style} sorttable_customkey={c.order(row).orNull}>{c.content(row)}</td>)}</tr>, rows)}</div>
 
   /** A part of the page that opens on a click. */
   def folded(title: String, open: Boolean)(content: => Seq[Node]): Seq[Node] =
     <details class="sched" open={if (open) "open" else null}><summary>{title}</summary>{content}</details>
 
   val Field = "form-control form-control-sm d-inline-block w-auto"
+  /** Of lists. The first two are Bootstrap 5's, the others those of Bootstrap 4, which Spark 3.5 has: each draws an arrow. */
+  val Choice = "form-select form-select-sm custom-select custom-select-sm d-inline-block w-auto"
 }
