@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -47,7 +47,7 @@ MAX_EVENTS = 2_000
 MAX_POLL_MS = 1_000
 #: A plan that took so many times its budget is slow: by default 3 s of the 10 s of stallTimeout.
 _SLOW = 3.0
-_OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
+_OF_TASKS = frozenset((TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed))
 
 
 @dataclass(slots=True)
@@ -181,25 +181,28 @@ class PlannerLoop:
             counters.resets += 1
             self._predictor.reset()
             self._outlook.clear()
+        observe = self._predictor.observe
         learned_before = self._learning.learned_before(batch)
         for event, ended, before in zip(
             batch.events, self.state.apply_batch(batch), learned_before, strict=True
         ):
             if before:
                 continue
-            self._predictor.observe(event)
+            observe(event)
             if ended is not None:
                 self._predictor.learn(ended)
                 self._outlook.learn(ended)
             if isinstance(event, JobEnded):
                 self._learning.job_ended(event)
-        if batch.reset or any(map(self._matters, batch.events)):
+        if batch.reset or self._matter(batch.events):
             self._pace.changed = True
         return batch
 
-    def _matters(self, event: Event) -> bool:
-        """Whether the policy's plans can depend on it."""
-        return self._policy.capabilities.changes_with > ChangesWith.STAGES or not isinstance(event, _OF_TASKS)
+    def _matter(self, events: Sequence[Event]) -> bool:
+        """Whether the policy's plans can depend on one of these events."""
+        if self._policy.capabilities.changes_with > ChangesWith.STAGES:
+            return bool(events)
+        return not _OF_TASKS.issuperset(map(type, events))
 
     def _now_ms(self) -> int:
         """The driver's clock."""

@@ -21,6 +21,7 @@ from spark_sched.predict.stages.history import StageHistory
 from spark_sched.protocol.events import Event, JobStarted, ShortTasks, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.state import JobSummary, JobView, Summary
 
+_OF_ATTEMPTS = frozenset((TaskLaunched, TaskEnded, ShortTasks))
 #: Prefix of the labels of features that combine a user with a job name.
 _OWN = "user × name"
 
@@ -77,6 +78,8 @@ class RuntimeHistory:
     ) -> None:
         self._own_names = own_names
         self._others = others
+        # Most events are of attempts, of which many predictors need none.
+        self._others_observe_attempts = bool(getattr(others, "observes_attempts", True))
         self._store = store
         self.predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT) if store is None else store.load()
         self._active: dict[str, _ActiveJob] = {}
@@ -85,7 +88,7 @@ class RuntimeHistory:
 
     def observe(self, event: Event) -> None:
         """Follow submissions, and first and last tasks."""
-        if self._others is not None:
+        if self._others is not None and (self._others_observe_attempts or type(event) not in _OF_ATTEMPTS):
             self._others.observe(event)
         if isinstance(event, TaskLaunched):
             active = self._active.get(event.job)
@@ -96,8 +99,10 @@ class RuntimeHistory:
         elif isinstance(event, TaskEnded):
             active = self._active.get(event.job)
             if active is not None:
-                active.running = max(0, active.running - 1)
-                active.last_end_ms = max(active.last_end_ms, event.time_ms)
+                if active.running:
+                    active.running -= 1
+                if event.time_ms > active.last_end_ms:
+                    active.last_end_ms = event.time_ms
                 active.succeeded = active.succeeded or event.outcome == "success"
                 if not active.running and not active.succeeded:
                     # All its tasks were evicted before one succeeded: it starts over.
