@@ -21,7 +21,7 @@ from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
 from spark_sched.policies import ChangesWith, JobForecast, Plan, Policy
 from spark_sched.policies.budget import Budget
-from spark_sched.predict import Forecast, Predictor, forecasts
+from spark_sched.predict import Forecast, ForecastCache, Predictor
 from spark_sched.protocol.events import (
     Batch,
     Event,
@@ -117,6 +117,7 @@ class PlannerLoop:
         self._driver = driver
         self._policy = policy
         self._predictor = predictor
+        self._forecasts = ForecastCache(predictor)
         self._rng = rng
         # Three tries before the rules in force expire.
         self._pace = Pace(interval_ms, max(interval_ms, validity_ms / 3.0), clock_ms, sleep_ms)
@@ -214,7 +215,7 @@ class PlannerLoop:
                 if self._answer is None:
                     raise BadInputError("this planner answers no questions")
                 snapshot = self.state.snapshot()
-                known = forecasts(self._predictor, snapshot)
+                known = self._forecasts.of(snapshot)
                 text = json.dumps(
                     self._answer(each["text"], snapshot, known, self._now_ms(), self._plans.memory)
                 )
@@ -229,7 +230,7 @@ class PlannerLoop:
         self._pace.planned()
         try:
             snapshot = self.state.snapshot().to_plan()
-            known = forecasts(self._predictor, snapshot)
+            known = self._forecasts.of(snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._note_slow(len(snapshot.jobs))
             with self._for_people():

@@ -37,17 +37,21 @@ class DurationSums:
     count: int = 0
     min_ms: int | None = None
     sum_log_ms: float = 0.0
+    _summary: DurationSummary | None = None
 
     def add(self, duration_ms: int) -> None:
         # Clocks tick in milliseconds and may step back; a logarithm needs a positive number.
         duration_ms = max(1, duration_ms)
+        self._summary = None
         self.count += 1
         self.sum_log_ms += math.log(duration_ms)
         if self.min_ms is None or duration_ms < self.min_ms:
             self.min_ms = duration_ms
 
     def summary(self) -> DurationSummary:
-        return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
+        if self._summary is None:
+            self._summary = DurationSummary(self.count, self.min_ms, self.sum_log_ms)
+        return self._summary
 
 
 class Viewed(Protocol[V_co]):

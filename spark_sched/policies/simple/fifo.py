@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
 from spark_sched.predict import Forecast
-from spark_sched.state import Snapshot
+from spark_sched.state import JobView, Snapshot
 
 
 class FifoPolicy(RankingPolicy):
@@ -16,4 +16,8 @@ class FifoPolicy(RankingPolicy):
     capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS, marks=frozenset())
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
+        # A job that comes again with another arrival has other marks, too.
         return lambda job: job.arrival, lambda job: (0, None, f"arrival {job.arrival}")
+
+    def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...]:
+        return (job.marks,)
