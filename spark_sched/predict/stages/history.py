@@ -184,6 +184,7 @@ class StageHistory:
         # Jobs whose forecasts have changed, and those whose forecasts change when any first run ends.
         self._changed: set[str] = set()
         self._without_runs: set[str] = set()
+        self._names_dropped = False
 
     def observe(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -344,8 +345,13 @@ class StageHistory:
             for run in runs:
                 for stage in run.stages:
                     known.pool(stage.name, stage.durations, self._runs_kept)
+            if self._names_dropped:
+                # Jobs of a name that is remembered again.
+                self._changed |= {job for job, active in self._active.items() if active.name == name}
             if len(self._names) == NAMES_KEPT:
-                self._changed |= next(iter(self._names.values())).known.jobs  # it is about to be dropped
+                # The name that was used longest ago is about to be dropped.
+                self._names_dropped = True
+                self._changed |= next(iter(self._names.values())).known.jobs
         self._names[name] = known
         return known
 
