@@ -116,7 +116,6 @@ class PlannerLoop:
         self.state = ClusterState()
         self._driver = driver
         self._policy = policy
-        self._predictor = predictor
         self._forecasts = ForecastCache(predictor)
         self._rng = rng
         # Three tries before the rules in force expire.
@@ -167,7 +166,7 @@ class PlannerLoop:
 
     def _take(self, raw: Any) -> Batch:
         batch = decode_batch(raw)
-        counters = self.counters
+        counters, predictor = self.counters, self._forecasts.predictor
         counters.batches += 1
         counters.events += len(batch.events)
         for kind, times in batch.skipped.items():
@@ -180,18 +179,17 @@ class PlannerLoop:
             self._recorder.record(raw)
         if batch.reset:
             counters.resets += 1
-            self._predictor.reset()
+            predictor.reset()
             self._outlook.clear()
-        observe = self._predictor.observe
         learned_before = self._learning.learned_before(batch)
         for event, ended, before in zip(
             batch.events, self.state.apply_batch(batch), learned_before, strict=True
         ):
             if before:
                 continue
-            observe(event)
+            predictor.observe(event)
             if ended is not None:
-                self._predictor.learn(ended)
+                predictor.learn(ended)
                 self._outlook.learn(ended)
             if isinstance(event, JobEnded):
                 self._learning.job_ended(event)

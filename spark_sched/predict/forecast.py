@@ -99,12 +99,13 @@ class ForecastCache:
     view or what its predictor knows has changed.
 
     Attributes:
-        made: number of forecasts that the predictor was asked for.
+        predictor: makes them.
+        made: number of forecasts that it was asked for.
     """
 
     def __init__(self, predictor: Predictor) -> None:
         self.made = 0
-        self._predictor = predictor
+        self.predictor = predictor
         self._views: Mapping[str, JobView] = {}
         self._known: dict[str, Forecast] = {}
 
@@ -112,11 +113,11 @@ class ForecastCache:
         """What `forecasts` returns."""
         if not snapshot.jobs:
             return {}
-        changed = changed_of(self._predictor)
+        changed = changed_of(self.predictor)
         views, known = self._views, {}
         if changed is None:
             views, changed = {}, frozenset()
-        forecast = self._predictor.forecast
+        forecast = self.predictor.forecast
         for key, view in snapshot.jobs.items():
             if views.get(key) is view and key not in changed:
                 known[key] = self._known[key]
