@@ -150,4 +150,4 @@ def test_kept_forecasts_are_those_that_would_be_made(
                 for job in made:
                     assert plain(kept[job]) == plain(made[job]), job
                     compared += 1
-        assert cache.made < compared
+        assert cache.made <= compared
