@@ -16,8 +16,7 @@ class FifoPolicy(RankingPolicy):
     capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS, marks=frozenset())
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
-        # A job that comes again with another arrival has other marks, too.
         return lambda job: job.arrival, lambda job: (0, None, f"arrival {job.arrival}")
 
     def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...]:
-        return (job.marks,)
+        return job.marks, job.arrival
