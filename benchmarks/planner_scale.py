@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The planner at 1,000 jobs on 16,000 slots: processor time of a cycle, and of taking events.
 
-    python benchmarks/planner_scale.py [--policy NAME,…] [--jobs N] [--executors N] [--cycles N] [--json]
+    python benchmarks/planner_scale.py [--policy NAME,…] [--jobs N] [--executors N] [--cycles N] [--events N]
+        [--ends N] [--json]
 
 The planner's own loop with a driver that is a function call. Jobs have a hundred names, three priorities, and
 20 or 60 tasks; a third of them have a deadline. 300 earlier runs are learned first. Between two cycles 1,000
-events arrive in one batch: two jobs end and two begin, and tasks end while others start on their slots. The
-clock is simulated: a second passes from cycle to cycle, and the processor time of the planner beside it, by
-which the loop paces what it does less often. Per cycle:
+events arrive in one batch (``--events``): two jobs end and two begin (``--ends``), and tasks end while others
+start on their slots. The clock is simulated: a second passes from cycle to cycle, and the processor time of
+the planner beside it, by which the loop paces what it does less often. Per cycle:
 
 - ``events``: parsing the batch, applying it and learning from it, per 1,000 events;
 - ``cycle``: from the snapshot to the plan's text. Parts of it: ``snapshot``, ``forecasts``, ``decide``,
@@ -25,24 +26,34 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
 from _common import publish, stderr
 from rich.progress import track
 
-from spark_sched.planner import loop as loops
 from spark_sched.planner.log import make_log
-from spark_sched.planner.process import make_loop
+from spark_sched.planner.process import make_loop, settle_collector
+from spark_sched.policies.registry import for_use
 from spark_sched.protocol.events import parse_batch
 
-_POLICIES = "reservation,las,fair,slearn,3sigma,priority-evictions"
+_POLICIES = ",".join(for_use())
 _SLOTS_EACH = 16
 _NAMES, _USERS, _EARLIER = 100, 20, 300
 _START_MS = 1_790_000_000_000
 _EVENTS = 1_000
 _BETWEEN_MS = 1_000.0
+
+
+class Change(NamedTuple):
+    """What happens between two cycles: events in all, and jobs that end, each with one that begins."""
+
+    events: int = _EVENTS
+    ends: int = 2
+
+
+_USUAL = Change()
 
 
 class NearDriver:
@@ -171,9 +182,9 @@ class Cluster:
             self._event("job_ended", job=job, outcome="ended"),
         ]
 
-    def churn(self, events: int) -> list[dict[str, Any]]:
+    def churn(self, events: int, ends: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        for _ in range(2):
+        for _ in range(ends):
             found += self.end(self.jobs[int(self.rng.integers(len(self._waiting)))])
             found += self.begin(60)
         jobs = self.jobs
@@ -201,6 +212,7 @@ class Planner:
         loop._pace.clock_ms = loop._outlook._clock_ms = self._clock_ms
         parts = (
             ("snapshot", loop.state, "snapshot"),
+            ("forecasts", loop._forecasts, "of"),
             ("decide", loop._policy, "decide"),
             ("text", loop._plans.texts, "of"),
             ("ends", loop._outlook, "ends"),
@@ -242,41 +254,38 @@ class Planner:
         return len(self._loop.state.snapshot().jobs)
 
 
-def measure(policy: str, jobs: int, executors: int, cycles: int, seed: int) -> dict[str, Any]:
+def measure(
+    policy: str, jobs: int, executors: int, cycles: int, seed: int, change: Change = _USUAL
+) -> dict[str, Any]:
     """Figures of one policy. Raises ClickException if a plan failed or an event was not understood."""
     laps = Laps()
-    forecasts = vars(loops)["forecasts"]
-    vars(loops)["forecasts"] = laps.timed("forecasts", forecasts)
-    try:
-        planner = Planner(policy, laps)
-        cluster = Cluster(executors, planner.now_ms, seed)
-        planner.take(cluster.executors, reset=True)
-        for _ in range(_EARLIER):
-            begun = cluster.begin(20)
-            (job,) = cluster.jobs
-            begun += cluster.fill()
-            planner.wait(float(cluster.rng.exponential(2_000.0)) + 100.0)
-            planner.take([*begun, *cluster.end(job)])
-        planner.take([event for _ in range(jobs) for event in cluster.begin()] + cluster.fill())
-        planner.wait(2_000.0)
-        gc.collect()
-        planner.plan()
-        rows, parts = [], []
-        for _ in track(range(cycles), policy, console=stderr, transient=True):
-            planner.wait(_BETWEEN_MS)
-            events = cluster.churn(min(_EVENTS, executors * _SLOTS_EACH // 4))
-            laps.take()
-            batch_bytes = planner.take(events)
-            plan_bytes = planner.plan()
-            parts.append(laps.take())
-            rows.append({"events": len(events), "batch_bytes": batch_bytes, "plan_bytes": plan_bytes})
-        wrong = planner.complaints
-        if planner.jobs != jobs:
-            wrong.append(f"{planner.jobs} jobs are known, not {jobs}")
-        if wrong:
-            raise click.ClickException(f"the measurement of {policy} is not valid: {'; '.join(wrong)}")
-    finally:
-        vars(loops)["forecasts"] = forecasts
+    planner = Planner(policy, laps)
+    cluster = Cluster(executors, planner.now_ms, seed)
+    planner.take(cluster.executors, reset=True)
+    for _ in range(_EARLIER):
+        begun = cluster.begin(20)
+        (job,) = cluster.jobs
+        begun += cluster.fill()
+        planner.wait(float(cluster.rng.exponential(2_000.0)) + 100.0)
+        planner.take([*begun, *cluster.end(job)])
+    planner.take([event for _ in range(jobs) for event in cluster.begin()] + cluster.fill())
+    planner.wait(2_000.0)
+    settle_collector()
+    planner.plan()
+    rows, parts = [], []
+    for _ in track(range(cycles), policy, console=stderr, transient=True):
+        planner.wait(_BETWEEN_MS)
+        events = cluster.churn(min(change.events, executors * _SLOTS_EACH // 4), change.ends)
+        laps.take()
+        batch_bytes = planner.take(events)
+        plan_bytes = planner.plan()
+        parts.append(laps.take())
+        rows.append({"events": len(events), "batch_bytes": batch_bytes, "plan_bytes": plan_bytes})
+    wrong = planner.complaints
+    if planner.jobs != jobs:
+        wrong.append(f"{planner.jobs} jobs are known, not {jobs}")
+    if wrong:
+        raise click.ClickException(f"the measurement of {policy} is not valid: {'; '.join(wrong)}")
     return {"policy": policy, "running": cluster.running, **figures(rows, parts)}
 
 
@@ -308,17 +317,33 @@ def figures(rows: list[dict[str, Any]], parts: list[dict[str, float]]) -> dict[s
 @click.option("--jobs", default=1000, show_default=True)
 @click.option("--executors", default=1000, help="Of 16 slots.", show_default=True)
 @click.option("--cycles", default=16, show_default=True)
+@click.option("--events", default=_EVENTS, help="Between two cycles.", show_default=True)
+@click.option("--ends", default=2, help="Jobs that end between two cycles.", show_default=True)
 @click.option("--seed", default=1, show_default=True)
 @click.option("--quick", is_flag=True, help="One policy, 60 jobs on 60 executors, four cycles.")
 @click.option("--json", "json_output", is_flag=True, help="One JSON document on standard output.")
 def main(
-    policies: str, jobs: int, executors: int, cycles: int, seed: int, quick: bool, json_output: bool
+    policies: str,
+    jobs: int,
+    executors: int,
+    cycles: int,
+    events: int,
+    ends: int,
+    seed: int,
+    quick: bool,
+    json_output: bool,
 ) -> None:
     if quick:
         policies, jobs, executors, cycles = "reservation", 60, 60, 4
     # Imports and first calls cost more than cycles.
-    measure("reservation", 20, 20, 2, seed)
-    found = [measure(policy, jobs, executors, cycles, seed) for policy in policies.split(",")]
+    change = Change(events, ends)
+    measure("reservation", 20, 20, 2, seed, change)
+    collector = gc.get_threshold()
+    found = []
+    for policy in policies.split(","):
+        found.append(measure(policy, jobs, executors, cycles, seed, change))
+        gc.unfreeze()
+        gc.set_threshold(*collector)
     lines = []
     for each in found:
         parts = ", ".join(f"{part} {ms:.1f}" for part, ms in each["parts_ms"].items())

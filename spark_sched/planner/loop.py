@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
 from spark_sched.policies import ChangesWith, JobForecast, Plan, Policy
 from spark_sched.policies.budget import Budget
-from spark_sched.predict import Forecast, Predictor, forecasts
+from spark_sched.predict import Forecast, ForecastCache, Predictor
 from spark_sched.protocol.events import (
     Batch,
     Event,
@@ -47,7 +47,7 @@ MAX_EVENTS = 2_000
 MAX_POLL_MS = 1_000
 #: A plan that took so many times its budget is slow: by default 3 s of the 10 s of stallTimeout.
 _SLOW = 3.0
-_OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
+_OF_TASKS = frozenset((TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed))
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class PlannerLoop:
         self.state = ClusterState()
         self._driver = driver
         self._policy = policy
-        self._predictor = predictor
+        self._forecasts = ForecastCache(predictor)
         self._rng = rng
         # Three tries before the rules in force expire.
         self._pace = Pace(interval_ms, max(interval_ms, validity_ms / 3.0), clock_ms, sleep_ms)
@@ -166,7 +166,7 @@ class PlannerLoop:
 
     def _take(self, raw: Any) -> Batch:
         batch = decode_batch(raw)
-        counters = self.counters
+        counters, predictor = self.counters, self._forecasts.predictor
         counters.batches += 1
         counters.events += len(batch.events)
         for kind, times in batch.skipped.items():
@@ -179,7 +179,7 @@ class PlannerLoop:
             self._recorder.record(raw)
         if batch.reset:
             counters.resets += 1
-            self._predictor.reset()
+            predictor.reset()
             self._outlook.clear()
         learned_before = self._learning.learned_before(batch)
         for event, ended, before in zip(
@@ -187,19 +187,21 @@ class PlannerLoop:
         ):
             if before:
                 continue
-            self._predictor.observe(event)
+            predictor.observe(event)
             if ended is not None:
-                self._predictor.learn(ended)
+                predictor.learn(ended)
                 self._outlook.learn(ended)
             if isinstance(event, JobEnded):
                 self._learning.job_ended(event)
-        if batch.reset or any(map(self._matters, batch.events)):
+        if batch.reset or self._matter(batch.events):
             self._pace.changed = True
         return batch
 
-    def _matters(self, event: Event) -> bool:
-        """Whether the policy's plans can depend on it."""
-        return self._policy.capabilities.changes_with > ChangesWith.STAGES or not isinstance(event, _OF_TASKS)
+    def _matter(self, events: Sequence[Event]) -> bool:
+        """Whether the policy's plans can depend on one of these events."""
+        if self._policy.capabilities.changes_with > ChangesWith.STAGES:
+            return bool(events)
+        return not _OF_TASKS.issuperset(map(type, events))
 
     def _now_ms(self) -> int:
         """The driver's clock."""
@@ -211,7 +213,7 @@ class PlannerLoop:
                 if self._answer is None:
                     raise BadInputError("this planner answers no questions")
                 snapshot = self.state.snapshot()
-                known = forecasts(self._predictor, snapshot)
+                known = self._forecasts.of(snapshot)
                 text = json.dumps(
                     self._answer(each["text"], snapshot, known, self._now_ms(), self._plans.memory)
                 )
@@ -226,7 +228,7 @@ class PlannerLoop:
         self._pace.planned()
         try:
             snapshot = self.state.snapshot().to_plan()
-            known = forecasts(self._predictor, snapshot)
+            known = self._forecasts.of(snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._note_slow(len(snapshot.jobs))
             with self._for_people():

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 #: tells the driver what it could not.
 _DRAIN_SHARE = 0.8
 
+#: New objects between two collections of garbage.
+_COLLECT_EVERY = 50_000
+
 EXIT_BAD_INPUT = 2
 EXIT_PROTOCOL = 3
 EXIT_DRIVER_LOST = 4
@@ -141,9 +144,8 @@ def main(stdin_fd: int = 0) -> int:
     except DriverLostError as error:
         log.error("the driver of %s cannot be reached: %s", handshake.app, error)
         return EXIT_DRIVER_LOST
-    # 3. Imported objects stay for good: exclude them from garbage collection.
-    gc.collect()
-    gc.freeze()
+    # 3. Imported objects stay for good.
+    settle_collector()
     # 4. Plan.
     try:
         loop.run()
@@ -155,6 +157,16 @@ def main(stdin_fd: int = 0) -> int:
     else:
         return 0
     return EXIT_DRIVER_LOST
+
+
+def settle_collector() -> None:
+    """Exclude the objects that exist now from the collection of cyclic garbage, and collect rarely: a planner
+    creates almost no cycles, and a collection looks at all running tasks and jobs."""
+    gc.collect()
+    gc.freeze()
+    every, *others = gc.get_threshold()
+    if 0 < every < _COLLECT_EVERY:
+        gc.set_threshold(_COLLECT_EVERY, *others)
 
 
 def _start(handshake: Handshake, log: logging.Logger) -> PlannerLoop:

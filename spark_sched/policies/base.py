@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
+from operator import is_
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -234,6 +236,48 @@ JobDecision: TypeAlias = tuple[int, ReservationRule | None, str]
 Ranking: TypeAlias = tuple[Callable[[JobView], Any], Callable[[JobView], JobDecision]]
 
 
+class KeptEntries:
+    """The jobs' entries in a policy's last plan: one is made again only if what it follows from changed.
+
+    It is a cache and no memory: plans are the same without it, whoever else uses the policy. Entries of jobs
+    that did not change are the same objects, which are found equal and written as text without a look inside.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[tuple[object, ...], JobPlan]] = {}
+
+    def of(
+        self,
+        ranked: Iterable[JobView],
+        basis: Callable[[JobView], tuple[object, ...] | None],
+        make: Callable[[JobView, int], JobPlan],
+    ) -> list[JobPlan]:
+        """The entries of these jobs in their order.
+
+        Args:
+            basis: the objects that a job's entry follows from beside its rank, which are immutable and are
+                compared by identity; None: others, too, so that the entry is made again.
+            make: the entry of a job at a rank.
+        """
+        last, kept, found = self._last, {}, []
+        for rank, job in enumerate(ranked):
+            key, follows_from = job.job, basis(job)
+            known = last.get(key)
+            if known is None or follows_from is None or not all(map(is_, known[0], follows_from)):
+                entry = make(job, rank)
+            else:
+                entry = known[1]
+                if entry.rank != rank:
+                    entry = entry.at(rank)
+            if follows_from is not None:
+                kept[key] = follows_from, entry
+            found.append(entry)
+        self._last = kept
+        return found
+
+
 def make_plan(
     policy: str,
     settings: PolicySettings,
@@ -244,13 +288,23 @@ def make_plan(
     rank_by: Callable[[JobView], Any],
     decide_job: Callable[[JobView], JobDecision],
     pool_of: Callable[[JobView], PoolShare | None] = lambda _: None,
+    kept: KeptEntries | None = None,
+    basis: Callable[[JobView], tuple[object, ...] | None] | None = None,
 ) -> Plan:
-    """The plan of a policy that sorts jobs by a key and decides on each job independently of the others."""
+    """The plan of a policy that sorts jobs by a key and decides on each job independently of the others.
+
+    ``kept`` and ``basis``: as `KeptEntries.of` uses them; None: all entries are made again.
+    """
     ranked: Iterable[JobView] = sorted(snapshot.jobs.values(), key=rank_by)
-    jobs = []
-    for rank, job in enumerate(ranked):
+
+    def make(job: JobView, rank: int) -> JobPlan:
         priority, rule, reason = decide_job(job)
-        jobs.append(JobPlan(job.job, rank, priority, rule, reason, pool=pool_of(job)))
+        return JobPlan(job.job, rank, priority, rule, reason, pool=pool_of(job))
+
+    if kept is None or basis is None:
+        jobs = [make(job, rank) for rank, job in enumerate(ranked)]
+    else:
+        jobs = kept.of(ranked, basis, make)
     return dated_plan(policy, settings, snapshot, now_ms, jobs, ordered=ordered)
 
 
@@ -268,10 +322,16 @@ class RankingPolicy(ABC):
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
+        self._kept = KeptEntries()
 
     @abstractmethod
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         """How to sort these jobs, and the decision on each."""
+
+    def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...] | None:
+        """The objects that the decision on the job and its pool follow from, beside the settings; None: also
+        from others, so that each decision is made again."""
+        return None
 
     def decide(
         self,
@@ -291,6 +351,8 @@ class RankingPolicy(ABC):
             rank_by=rank_by,
             decide_job=decide_job,
             pool_of=self.pool_of,
+            kept=self._kept,
+            basis=partial(self.basis, forecasts=forecasts),
         )
         return plan, None
 

@@ -24,7 +24,9 @@ class Service:
         """What the job has attained at ``now_ms``."""
         if job.job not in self.attained_ms:
             return float(running_ms(job, now_ms))
-        return self.attained_ms[job.job] + self.slots[job.job] * max(0, now_ms - self.now_ms)
+        attained_ms, slots = self.attained_ms[job.job], self.slots[job.job]
+        # Of a job without slots the same object, so that its plan is known to be the same.
+        return attained_ms + slots * max(0, now_ms - self.now_ms) if slots else attained_ms
 
     @classmethod
     def of(cls, snapshot: Snapshot, now_ms: int, attained_ms: Mapping[str, float]) -> Service:

@@ -1,6 +1,6 @@
 """Predictors: forecasts of active jobs behind one protocol."""
 
-from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor, forecasts
+from spark_sched.predict.forecast import UNKNOWN, Forecast, ForecastCache, Predictor, forecasts
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -22,6 +22,7 @@ __all__ = [
     "EarlierRunStore",
     "EarlierStage",
     "Forecast",
+    "ForecastCache",
     "JobAttributes",
     "Lesson",
     "Prediction",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
-from spark_sched.predict.stages.earlier_runs import EarlierRun, EarlierStage
+from spark_sched.predict.stages.earlier_runs import NO_RUNS, EarlierRun, EarlierStage, LatestRuns
 from spark_sched.protocol.events import Event
 from spark_sched.state import JobView, Snapshot, Summary
 
@@ -29,7 +30,7 @@ class Forecast:
         runtime_is_own: it is of earlier runs of this name or application, not of a user or of any job.
         gap_ms: its usual pause between two actions; 0: earlier runs had none.
         own_runs: its name's latest runs that agree with this one so far, the oldest first.
-        other_runs: without such runs, the latest runs of other names.
+        latest: without such runs, the latest runs of other names.
         stages_begun: number of this run's stages that have begun.
         so_far: the latest stages of this run that have ended, with their indexes.
     """
@@ -46,9 +47,14 @@ class Forecast:
     runtime_is_own: bool = True
     gap_ms: int | None = None
     own_runs: tuple[EarlierRun, ...] = ()
-    other_runs: tuple[EarlierRun, ...] = ()
+    latest: LatestRuns = NO_RUNS
     stages_begun: int = 0
     so_far: tuple[tuple[int, EarlierStage], ...] = ()
+
+    @property
+    def other_runs(self) -> tuple[EarlierRun, ...]:
+        """The latest runs of other names, those that are known now; empty if its own name has runs."""
+        return self.latest.runs
 
 
 UNKNOWN = Forecast()
@@ -69,6 +75,57 @@ class Predictor(Protocol):
     def reset(self) -> None: ...
 
     def forecast(self, job: JobView) -> Forecast: ...
+
+
+@runtime_checkable
+class NotesChanges(Protocol):
+    """A predictor that says which forecasts it would make again."""
+
+    def take_changed(self) -> Set[str] | None:
+        """Jobs whose forecasts may have changed since the last call though their views are the same; None:
+        those of any jobs."""
+        ...
+
+
+def changed_of(predictor: Predictor | None) -> Set[str] | None:
+    """`NotesChanges.take_changed` of any predictor."""
+    if predictor is None:
+        return frozenset()
+    return predictor.take_changed() if isinstance(predictor, NotesChanges) else None
+
+
+class ForecastCache:
+    """Forecasts of the jobs of snapshots that follow each other. A job's forecast is made again only if its
+    view or what its predictor knows has changed.
+
+    Attributes:
+        predictor: makes them.
+        made: number of forecasts that it was asked for.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.made = 0
+        self.predictor = predictor
+        self._views: Mapping[str, JobView] = {}
+        self._known: dict[str, Forecast] = {}
+
+    def of(self, snapshot: Snapshot) -> Mapping[str, Forecast]:
+        """What `forecasts` returns."""
+        if not snapshot.jobs:
+            return {}
+        changed = changed_of(self.predictor)
+        views, known = self._views, {}
+        if changed is None:
+            views, changed = {}, frozenset()
+        forecast = self.predictor.forecast
+        for key, view in snapshot.jobs.items():
+            if views.get(key) is view and key not in changed:
+                known[key] = self._known[key]
+            else:
+                known[key] = forecast(view)
+                self.made += 1
+        self._views, self._known = snapshot.jobs, known
+        return MappingProxyType(known)
 
 
 def forecasts(predictor: Predictor | None, snapshot: Snapshot) -> Mapping[str, Forecast]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 #: Version of the plan's layout. New optional fields do not change it.
 SCHEMA = 1
@@ -123,6 +124,10 @@ class JobPlan:
     victims: tuple[int, ...] = ()
     powerful: bool = False
 
+    def at(self, rank: int) -> JobPlan:
+        """The same at another rank."""
+        return JobPlan(self.job, rank, *_after_rank(self))
+
     def to_json(self) -> dict[str, Any]:
         """The rules as a JSON object, without the fields that only policies with planned start times set."""
         return {
@@ -131,18 +136,29 @@ class JobPlan:
             "priority": self.priority,
             "reservation": self.reservation and self.reservation.to_json(),
             "reason": self.reason,
-            **_given(
-                start_ms=self.start_ms,
-                deferred=self.deferred or None,
-                share=None if self.share is None else {str(part): n for part, n in self.share.items()},
-                evict=self.evict or None,
-                pilots=self.pilots and self.pilots.to_json(),
-                queue=self.queue,
-                pool=self.pool and self.pool.to_json(),
-                victims=list(self.victims) or None,
-                powerful=self.powerful or None,
-            ),
+            **self.more_json(),
         }
+
+    def more_json(self) -> dict[str, Any]:
+        """The fields after the reason that are set."""
+        return _given(
+            start_ms=self.start_ms,
+            deferred=self.deferred or None,
+            share=None if self.share is None else {str(part): n for part, n in self.share.items()},
+            evict=self.evict or None,
+            pilots=self.pilots and self.pilots.to_json(),
+            queue=self.queue,
+            pool=self.pool and self.pool.to_json(),
+            victims=list(self.victims) or None,
+            powerful=self.powerful or None,
+        )
+
+
+#: Fields of a job's plan from the priority on, and those of them that only some plans set.
+_AFTER_RANK = [each.name for each in fields(JobPlan)][2:]
+_after_rank = attrgetter(*_AFTER_RANK)
+_more_of = attrgetter(*_AFTER_RANK[3:])
+_NO_MORE = tuple(each.default for each in fields(JobPlan)[5:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,23 +323,64 @@ class Plan:
         )
 
 
+class _JobText(NamedTuple):
+    """The text of a job's rules, of which parts are used again: ``head`` ends where its rank stands, and
+    ``rest`` begins behind it."""
+
+    job: JobPlan
+    text: str
+    head: str
+    rest: str
+    reservation: str
+    more: str
+
+
 class PlanTexts:
-    """The texts of plans that follow each other: a job's part is made again only if its rules changed."""
+    """The texts of plans that follow each other: a job's part is made again only if its rules changed, and of
+    it only what changed.
+
+    Attributes:
+        made: number of parts that were not the same as in the plan before.
+    """
 
     def __init__(self) -> None:
-        self._jobs: dict[str, tuple[JobPlan, str]] = {}
+        self.made = 0
+        self._jobs: dict[str, _JobText] = {}
         self._forecasts: tuple[Mapping[str, JobForecast] | None, str] = None, ""
 
     def of(self, plan: Plan) -> str:
         """What `Plan.to_text` returns."""
-        entries = [self._entry(job) for job in plan.jobs]
-        self._jobs = {job.job: (job, text) for job, text in entries}
-        jobs = ",".join([text for _, text in entries])
+        known, entries = self._jobs, []
+        for job in plan.jobs:
+            entry = known.get(job.job)
+            entries.append(entry if entry is not None and entry.job is job else self._entry(job, entry))
+        self._jobs = {entry.job.job: entry for entry in entries}
+        jobs = ",".join([entry.text for entry in entries])
         return f'{_text(plan._head())[:-1]},"jobs":[{jobs}]{_more(_text(plan._tail()))}{self._ends(plan)}}}'
 
-    def _entry(self, job: JobPlan) -> tuple[JobPlan, str]:
-        known = self._jobs.get(job.job)
-        return known if known is not None and known[0] == job else (job, _text(job.to_json()))
+    def _entry(self, job: JobPlan, known: _JobText | None) -> _JobText:
+        head = f'{{"job":{_encode(job.job)},"rank":' if known is None else known.head
+        if known is not None and _after_rank(job) == _after_rank(known.job):
+            if job.rank == known.job.rank:
+                return known._replace(job=job)
+            self.made += 1
+            return known._replace(job=job, text=f"{head}{job.rank}{known.rest}")
+        self.made += 1
+        if known is not None and job.reservation is known.job.reservation:
+            reservation = known.reservation
+        else:
+            reservation = "null" if job.reservation is None else _encode(job.reservation.to_json())
+        optional = _more_of(job)
+        if optional == _NO_MORE:
+            more = ""
+        elif known is not None and optional == _more_of(known.job):
+            more = known.more
+        else:
+            more = _more(_encode(job.more_json()))
+        rest = (
+            f',"priority":{job.priority},"reservation":{reservation},"reason":{_encode(job.reason)}{more}}}'
+        )
+        return _JobText(job, f"{head}{job.rank}{rest}", head, rest, reservation, more)
 
     def _ends(self, plan: Plan) -> str:
         if plan.forecasts is not self._forecasts[0]:
@@ -337,8 +394,11 @@ def _more(text: str) -> str:
     return "," + text[1:-1] if text != "{}" else ""
 
 
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 def _text(fields: Mapping[str, Any]) -> str:
-    return json.dumps(fields, separators=(",", ":"), allow_nan=False)
+    return _encode(fields)
 
 
 def _given(**optional: Any) -> dict[str, Any]:

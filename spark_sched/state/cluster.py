@@ -7,7 +7,7 @@ ever ran.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -31,14 +31,19 @@ from spark_sched.protocol.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.state.mutable import BEFORE, ExecutorState, JobState, StageState, Story, TaskState
-from spark_sched.state.snapshot import EndedJob, RunningTask, Snapshot
+from spark_sched.state.mutable import BEFORE, ExecutorState, JobState, StageState, TaskState, Views
+from spark_sched.state.snapshot import EndedJob, ExecutorView, JobView, RunningTask, Snapshot
 from spark_sched.state.summary import JobSummary, StageSummary
 
 Summary: TypeAlias = StageSummary | JobSummary
 
 #: Jobs that are remembered after their end, the latest ones: far more than end between two plans.
 ENDED_KEPT = 1_000
+
+
+#: Events that are remembered, and those of one object that explain its state: stories are needed after a
+#: bug only, and a story for each object would be most of the work on an event.
+LATEST_KEPT, STORY_LENGTH = 10_000, 20
 
 
 class InvariantError(AssertionError):
@@ -61,11 +66,16 @@ class ClusterState:
         self._arrivals = 0
         self._executors: dict[str, ExecutorState] = {}
         self._jobs: dict[str, JobState] = {}
+        # Views of the objects as the last snapshot had them, and the keys of those that changed since. New
+        # ones are noted in the order of their arrival, in which views stand.
+        self._executor_views: Views[ExecutorView] = Views()
+        self._job_views: Views[JobView] = Views()
         self._tasks: dict[int, TaskState] = {}
         # The same attempts by job: a job or stage that starts need not look at those of all others.
         self._tasks_of: dict[str, dict[int, TaskState]] = {}
         self._ended: dict[str, EndedJob] = {}
         self._ended_view: Mapping[str, EndedJob] | None = None
+        self._latest: deque[Event] = deque(maxlen=LATEST_KEPT)
         self._retold = False  # the events being applied tell of jobs that may have run for long
 
     # ---- in ----
@@ -78,7 +88,8 @@ class ClusterState:
         if batch.reset:
             self.clear()
         self._retold = batch.reset
-        ended = [self.apply(event) for event in batch.events]
+        self._latest.extend(batch.events)
+        ended = [_HANDLERS[type(event)](self, event) for event in batch.events]
         self._retold = False
         self.version = batch.version
         self.now_ms = batch.now_ms
@@ -86,14 +97,18 @@ class ClusterState:
 
     def apply(self, event: Event) -> Summary | None:
         """Apply one event. Returns the summary of the stage or job that ended with it, if any."""
-        self.now_ms = max(self.now_ms, event.time_ms)
+        if event.time_ms > self.now_ms:
+            self.now_ms = event.time_ms
+        self._latest.append(event)
         return _HANDLERS[type(event)](self, event)
 
     def clear(self) -> None:
         """Forget the cluster; counters and the order of arrivals go on."""
         self.scheduling = None
         self._executors.clear()
+        self._executor_views.clear()
         self._jobs.clear()
+        self._job_views.clear()
         self._tasks.clear()
         self._tasks_of.clear()
 
@@ -106,8 +121,8 @@ class ClusterState:
         return Snapshot(
             version=self.version,
             now_ms=self.now_ms,
-            executors=MappingProxyType({key: record.view() for key, record in self._executors.items()}),
-            jobs=MappingProxyType({key: record.view() for key, record in self._jobs.items()}),
+            executors=self._executor_views.of(self._executors),
+            jobs=self._job_views.of(self._jobs),
             ended=self._ended_view,
         )
 
@@ -116,20 +131,18 @@ class ClusterState:
         for key, executor in self._executors.items():
             running = sum(task.slots for task in self._tasks.values() if task.running.executor == key)
             held = sum(job.held.get(key, 0) for job in self._jobs.values())
-            _agree(f"executor {key}: running slots", executor.running_slots, running, executor.story)
-            _agree(f"executor {key}: held slots", executor.held_slots, held, executor.story)
+            self._agree("executor", key, "running slots", executor.running_slots, running)
+            self._agree("executor", key, "held slots", executor.held_slots, held)
         for key, job in self._jobs.items():
             running = sum(task.slots for task in self._tasks.values() if task.job == key)
-            _agree(f"job {key}: running slots", job.running_slots, running, job.story)
-            for executor_key, slots in job.held.items():
-                if slots <= 0 or executor_key not in self._executors:
-                    raise InvariantError(f"job {key}: holds {slots} on executor {executor_key}\n{job.story}")
+            self._agree("job", key, "running slots", job.running_slots, running)
+            holds_nothing = [e for e, slots in job.held.items() if slots <= 0 or e not in self._executors]
+            self._agree("job", key, "executors where it holds no slot", holds_nothing, [])
             for stage_key, stage in job.stages.items():
                 mine = {n for n, task in self._tasks.items() if task.job == key and task.stage == stage_key}
-                where = f"job {key}, stage {stage_key}"
-                _agree(f"{where}: running attempts", set(stage.running), mine, stage.story)
-                if stage.durations.count < len(stage.done) - list(stage.done.values()).count(BEFORE):
-                    raise InvariantError(f"{where}: more tasks done than durations\n{stage.story}")
+                self._agree("stage", stage_key, f"running attempts of job {key}", set(stage.running), mine)
+                known = len(stage.done) - list(stage.done.values()).count(BEFORE)
+                self._agree("stage", stage_key, "durations", min(stage.durations.count, known), known)
         indexed = {number: task for tasks in self._tasks_of.values() for number, task in tasks.items()}
         if indexed != self._tasks or not all(self._tasks_of.values()):
             raise InvariantError(f"attempts by job: {sorted(indexed)}, all: {sorted(self._tasks)}")
@@ -137,19 +150,27 @@ class ClusterState:
             if task.running.executor not in self._executors:
                 raise InvariantError(f"task {number} runs on executor {task.running.executor}, which is gone")
 
+    def _agree(self, kind: str, key: str, what: str, booked: object, counted: object) -> None:
+        if booked != counted:
+            of_it = [event for event in self._latest if getattr(event, kind, None) == key]
+            story = [f"  {event.time_ms} {event}" for event in of_it[-STORY_LENGTH:]]
+            lines = [f"{kind} {key}: {what}: {booked} booked, {counted} counted", *story]
+            raise InvariantError("\n".join(lines))
+
     # ---- one handler per event type ----
 
     def _executor_added(self, event: ExecutorAdded) -> None:
         if event.executor in self._executors:
             return self._ignore(event)
-        record = self._executors[event.executor] = ExecutorState(event)
-        record.story.add(event)
+        record = self._executors[event.executor] = ExecutorState(event, self._executor_views.stale)
+        record.changed()
         return None
 
     def _executor_removed(self, event: ExecutorRemoved) -> None:
         executor = self._executors.pop(event.executor, None)
         if executor is None:
             return self._ignore(event)
+        self._executor_views.drop(event.executor)
         # Many idle executors may go at once: nobody looks at all attempts and jobs for each of them.
         if executor.running_slots:
             # Their own ends, if any come, find nothing and are ignored.
@@ -158,17 +179,18 @@ class ClusterState:
         if executor.held_slots:
             for job in self._jobs.values():
                 if job.held.pop(event.executor, 0):
-                    job.story.add(event)
                     job.changed()
         return None
 
     def _job_started(self, event: JobStarted) -> None:
         if event.job in self._jobs:
             return self._ignore(event)
-        record = self._jobs[event.job] = JobState(event, self._arrivals, seen_whole=not self._retold)
+        record = self._jobs[event.job] = JobState(
+            event, self._arrivals, self._job_views.stale, seen_whole=not self._retold
+        )
         # Attempts of an earlier life of this key may still run.
         record.running_slots = sum(task.slots for task in self._tasks_of.get(event.job, {}).values())
-        record.story.add(event)
+        record.changed()
         self._arrivals += 1
         return None
 
@@ -177,10 +199,10 @@ class ClusterState:
         if job is None:
             self._ignore(event)
             return None
+        self._job_views.drop(event.job)
         for key, slots in job.held.items():
             executor = self._executors[key]
             executor.held_slots -= slots
-            executor.story.add(event)
             executor.changed()
         self._remember(event, job)
         done = [stage for stage in job.stages.values() if len(stage.done) >= stage.started.tasks]
@@ -204,8 +226,6 @@ class ClusterState:
         for number, task in self._tasks_of.get(event.job, {}).items():
             if task.stage == event.stage:
                 stage.running[number] = task.running
-        stage.story.add(event)
-        job.story.add(event)
         job.changed()
         return None
 
@@ -215,39 +235,39 @@ class ClusterState:
         if job is None or stage is None:
             self._ignore(event)
             return None
-        job.story.add(event)
         job.changed()
         return stage.summary(job.started.name, completed=event.completed, ended_ms=event.time_ms)
 
     def _task_launched(self, event: TaskLaunched) -> None:
+        number, job_key = event.task, event.job
         executor = self._executors.get(event.executor)
-        if executor is None or event.task in self._tasks:
+        if executor is None or number in self._tasks:
             return self._ignore(event)
-        running = RunningTask(
-            event.task, event.index, event.executor, event.time_ms, event.copy, event.evictions
-        )
-        stage = self._stage(event.job, event.stage)
+        job = self._jobs.get(job_key)
+        stage = None if job is None else job.stages.get(event.stage)
         slots = 1 if stage is None else stage.started.slots_per_task
-        task = TaskState(event.job, event.stage, running, slots)
-        self._tasks[event.task] = task
-        self._tasks_of.setdefault(event.job, {})[event.task] = task
+        running = RunningTask(number, event.index, event.executor, event.time_ms, event.copy, event.evictions)
+        task = self._tasks[number] = TaskState(job_key, event.stage, running, slots)
+        others = self._tasks_of.get(job_key)
+        if others is None:
+            self._tasks_of[job_key] = {number: task}
+        else:
+            others[number] = task
         executor.running_slots += slots
-        executor.story.add(event)
         executor.changed()
-        job = self._jobs.get(event.job)
         if job is not None:
             job.running_slots += slots
             job.changed()
             if stage is not None:
-                stage.running[event.task] = running
-                stage.story.add(event)
+                stage.running[number] = running
                 stage.changed()
         return None
 
     def _task_ended(self, event: TaskEnded) -> None:
-        stage = self._stage(event.job, event.stage)
         known = self._drop_task(event.task, event, event.duration_ms)
-        if stage is not None:
+        job = self._jobs.get(event.job)
+        stage = None if job is None else job.stages.get(event.stage)
+        if job is not None and stage is not None:
             done_by = stage.done.get(event.index)
             if known and event.outcome == "success" and done_by is None:
                 stage.done[event.index] = event.task
@@ -256,7 +276,7 @@ class ClusterState:
                 # Its executor took a finished result with it: the task runs again.
                 del stage.done[event.index]
                 known = True
-            self._jobs[event.job].changed()
+            job.changed()
             stage.changed()
         return None if known else self._ignore(event)
 
@@ -274,7 +294,6 @@ class ClusterState:
             done.setdefault(index, task)
         for duration_ms in durations_ms:
             stage.durations.add(duration_ms)
-        stage.story.add(event)
         stage.changed()
         self._jobs[event.job].changed()
         return None
@@ -298,7 +317,6 @@ class ClusterState:
         if job is None:
             return self._ignore(event)
         job.on_hold = event.on_hold
-        job.story.add(event)
         job.started = replace(
             job.started, priority=event.priority, isolation=event.isolation, deadline_ms=event.deadline_ms
         )
@@ -309,7 +327,6 @@ class ClusterState:
         job = self._jobs.get(event.job)
         if job is None:
             return self._ignore(event)
-        job.story.add(event)
         return None
 
     def _scheduling_changed(self, event: SchedulingChanged) -> None:
@@ -332,7 +349,6 @@ class ClusterState:
             del job.held[event.executor]
         executor.held_slots += slots
         for record in (job, executor):
-            record.story.add(event)
             record.changed()
 
     def _remember(self, event: JobEnded, job: JobState) -> None:
@@ -361,7 +377,6 @@ class ClusterState:
         executor = self._executors.get(task.running.executor)
         if executor is not None:
             executor.running_slots -= task.slots
-            executor.story.add(event)
             executor.changed()
         job = self._jobs.get(task.job)
         if job is not None:
@@ -372,14 +387,8 @@ class ClusterState:
             job.changed()
             stage = job.stages.get(task.stage)
             if stage is not None and stage.running.pop(number, None) is not None:
-                stage.story.add(event)
                 stage.changed()
         return True
-
-
-def _agree(what: str, booked: object, counted: object, story: Story) -> None:
-    if booked != counted:
-        raise InvariantError(f"{what}: {booked} booked, {counted} counted\n{story}")
 
 
 _HANDLERS: dict[type[Event], Callable[[ClusterState, Any], Summary | None]] = {

@@ -1,16 +1,17 @@
 """The mutable states behind :class:`~spark_sched.state.cluster.ClusterState`, and sums of durations.
 
-Each state keeps its frozen view until the next change, so that a snapshot copies only what changed.
+Changes are noted, so that a snapshot makes views only of what changed.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
 
-from spark_sched.protocol.events import Event, ExecutorAdded, JobStarted, StageStarted
+from spark_sched.protocol.events import ExecutorAdded, JobStarted, StageStarted
 from spark_sched.state.snapshot import (
     DurationSummary,
     ExecutorView,
@@ -21,10 +22,12 @@ from spark_sched.state.snapshot import (
 )
 from spark_sched.state.summary import StageSummary
 
+V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
+
 #: Stands for an attempt that is not known.
 BEFORE = -1
-#: Events kept per object: enough to explain its state, few enough to need little memory.
-STORY_LENGTH = 20
+NONE_HELD: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -34,56 +37,84 @@ class DurationSums:
     count: int = 0
     min_ms: int | None = None
     sum_log_ms: float = 0.0
+    _summary: DurationSummary | None = None
 
     def add(self, duration_ms: int) -> None:
         # Clocks tick in milliseconds and may step back; a logarithm needs a positive number.
         duration_ms = max(1, duration_ms)
+        self._summary = None
         self.count += 1
         self.sum_log_ms += math.log(duration_ms)
         if self.min_ms is None or duration_ms < self.min_ms:
             self.min_ms = duration_ms
 
     def summary(self) -> DurationSummary:
-        return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
+        if self._summary is None:
+            self._summary = DurationSummary(self.count, self.min_ms, self.sum_log_ms)
+        return self._summary
 
 
-class Story:
-    """The latest events of an object, for the message of a broken invariant."""
+class Viewed(Protocol[V_co]):
+    """A state with a frozen view."""
 
-    __slots__ = ("_events", "_told")
+    def view(self) -> V_co: ...
+
+
+class Views(Generic[V]):
+    """Views of states by key, of which each snapshot gets a copy.
+
+    Attributes:
+        stale: keys of states that are new or changed since the last snapshot, in this order.
+    """
+
+    __slots__ = ("_shown", "_views", "stale")
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=STORY_LENGTH)
-        self._told = 0
+        self._views: dict[str, V] = {}
+        self._shown: Mapping[str, V] | None = None
+        self.stale: dict[str, None] = {}
 
-    def add(self, event: Event) -> None:
-        self._events.append(event)
-        self._told += 1
+    def drop(self, key: str) -> None:
+        """The state is gone. One of the same key that comes later stands last."""
+        self.stale.pop(key, None)
+        if self._views.pop(key, None) is not None:
+            self._shown = None
 
-    def __str__(self) -> str:
-        left_out = self._told - len(self._events)
-        lines = [f"  … {left_out} earlier events"] if left_out else []
-        lines += [f"  {event.time_ms} {event}" for event in self._events]
-        return "\n".join(lines) or "  nothing happened to it"
+    def clear(self) -> None:
+        self._views.clear()
+        self._shown = None
+        self.stale.clear()
+
+    def of(self, states: Mapping[str, Viewed[V]]) -> Mapping[str, V]:
+        """Those of all states."""
+        if self.stale:
+            for key in self.stale:
+                self._views[key] = states[key].view()
+            self.stale.clear()
+            self._shown = None
+        if self._shown is None:
+            self._shown = MappingProxyType(dict(self._views))
+        return self._shown
 
 
 @dataclass(slots=True)
 class ExecutorState:
+    """Attributes:
+    stale: keys of executors whose view must be made again.
+    """
+
     added: ExecutorAdded
+    stale: dict[str, None]
     running_slots: int = 0
     held_slots: int = 0
-    story: Story = field(default_factory=Story)
-    _view: ExecutorView | None = None
 
     def changed(self) -> None:
-        self._view = None
+        self.stale[self.added.executor] = None
 
     def view(self) -> ExecutorView:
-        if self._view is None:
-            self._view = ExecutorView(
-                self.added.executor, self.added.host, self.added.slots, self.running_slots, self.held_slots
-            )
-        return self._view
+        return ExecutorView(
+            self.added.executor, self.added.host, self.added.slots, self.running_slots, self.held_slots
+        )
 
 
 @dataclass(slots=True)
@@ -97,7 +128,7 @@ class TaskState:
 
 
 class StageState:
-    __slots__ = ("_view", "done", "durations", "running", "started", "story")
+    __slots__ = ("_view", "done", "durations", "running", "started")
 
     def __init__(self, started: StageStarted) -> None:
         self.started = started
@@ -106,7 +137,6 @@ class StageState:
         self.done: dict[int, int] = dict.fromkeys(started.done, BEFORE)
         self.running: dict[int, RunningTask] = {}
         self.durations = DurationSums()
-        self.story = Story()
         self._view: StageView | None = None
 
     def changed(self) -> None:
@@ -130,27 +160,32 @@ class StageState:
         if self._view is None:
             s = self.started
             self._view = StageView(
-                stage=s.stage,
-                name=s.name,
-                index=s.index,
-                tasks=s.tasks,
-                next_tasks=s.next_tasks,
-                last=s.last,
-                barrier=s.barrier,
-                started_ms=s.time_ms,
-                finished=len(self.done),
-                durations=self.durations.summary(),
-                running=tuple(self.running.values()),
-                restartable=s.restartable,
-                slots_per_task=s.slots_per_task,
+                s.stage,
+                s.name,
+                s.index,
+                s.tasks,
+                s.next_tasks,
+                s.last,
+                s.barrier,
+                s.time_ms,
+                len(self.done),
+                self.durations.summary(),
+                tuple(self.running.values()),
+                s.restartable,
+                s.slots_per_task,
             )
         return self._view
 
 
 @dataclass(slots=True)
 class JobState:
+    """Attributes:
+    stale: keys of jobs whose view must be made again.
+    """
+
     started: JobStarted
     arrival: int
+    stale: dict[str, None]
     seen_whole: bool = True  # no attempt of it can have ended before it was known here
     attained_ms: float = 0.0  # slot-milliseconds of its attempts that are over
     evicted_ms: float = 0.0  # those of them that were evicted for other jobs
@@ -158,26 +193,23 @@ class JobState:
     held: dict[str, int] = field(default_factory=dict)
     on_hold: bool = False
     running_slots: int = 0
-    story: Story = field(default_factory=Story)
-    _view: JobView | None = None
     _marks: tuple[JobStarted, JobMarks] | None = None  # with what they were made of
 
     def changed(self) -> None:
-        self._view = None
+        self.stale[self.started.job] = None
 
     def view(self) -> JobView:
-        if self._view is None:
-            if self._marks is None or self._marks[0] is not self.started:
-                self._marks = self.started, JobMarks.of(self.started)
-            self._view = JobView(
-                self.started.job,
-                self._marks[1],
-                started_ms=self.started.time_ms,
-                arrival=self.arrival,
-                stages=tuple([stage.view() for stage in self.stages.values()]),
-                held=MappingProxyType(dict(self.held)),
-                running_slots=self.running_slots,
-                on_hold=self.on_hold,
-                evicted_ms=self.evicted_ms,
-            )
-        return self._view
+        if self._marks is None or self._marks[0] is not self.started:
+            self._marks = self.started, JobMarks.of(self.started)
+        return JobView(
+            self.started.job,
+            self._marks[1],
+            self.started.time_ms,
+            self.arrival,
+            tuple([stage.view() for stage in self.stages.values()]),
+            MappingProxyType(dict(self.held)) if self.held else NONE_HELD,
+            self.running_slots,
+            None,
+            self.on_hold,
+            self.evicted_ms,
+        )

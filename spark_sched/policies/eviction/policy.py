@@ -231,7 +231,10 @@ class PriorityEvictionsPolicy:
                 loses[victim.job] = loses.get(victim.job, 0) + 1
 
         def entry_of(entry: JobPlan) -> JobPlan:
-            victims, key = takes.get(entry.job, []), entry.job
+            key = entry.job
+            if key not in takes and key not in loses:
+                return entry
+            victims = takes.get(key, [])
             reasons = [entry.reason]
             if victims:
                 reasons.append(_taken(victims, snapshot))
@@ -241,6 +244,8 @@ class PriorityEvictionsPolicy:
                 reasons.append(f"{OUT_OF_TIME} victims for {_tasks(unseen[key])} were looked for")
             if loses.get(key):
                 reasons.append(f"{_tasks(loses[key])} evicted for jobs of higher priority")
+            if len(reasons) == 1:
+                return entry
             named = tuple(victim.task for victim in victims)
             return replace(entry, reason="; ".join(reasons), victims=named)
 

@@ -49,16 +49,18 @@ def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_
         return np.repeat(np.array(list(values), np.int64), counts)
 
     # 2. Columns of attempts.
-    # Tasks still run on executors that leave and have no slots any more.
-    executors = list(dict.fromkeys([*snapshot.executors, *(task.executor for task in tasks)]))
+    executors, named = list(snapshot.executors), [task.executor for task in tasks]
+    if not snapshot.executors.keys() >= set(named):
+        # Tasks still run on executors that leave and have no slots any more.
+        executors = list(dict.fromkeys([*executors, *named]))
     executor_at = {executor: at for at, executor in enumerate(executors)}
-    launched_ms = np.array([task.launched_ms for task in tasks], np.int64)
+    launched_ms = np.fromiter([task.launched_ms for task in tasks], np.int64, len(tasks))
     elapsed_ms = np.maximum(0, now_ms - launched_ms).astype(np.float64)
-    executor = np.array([executor_at[task.executor] for task in tasks], np.int64)
+    executor = np.fromiter(map(executor_at.__getitem__, named), np.int64, len(tasks))
     attempts = Candidates(
         jobs=jobs,
         executors=executors,
-        task=np.array([task.task for task in tasks], np.int64),
+        task=np.fromiter([task.task for task in tasks], np.int64, len(tasks)),
         job=each(number for number, _, _ in stages),
         priority=each(job.marks.priority for _, job, _ in stages),
         executor=executor,
@@ -74,7 +76,7 @@ def running_attempts(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_
     return Running(
         attempts,
         launched_ms,
-        np.array([task.evictions for task in tasks], np.int64),
+        np.fromiter([task.evictions for task in tasks], np.int64, len(tasks)),
         # Their slots are no use to others.
         each(stage.restartable for _, _, stage in stages).astype(np.bool_)
         & (executor < len(snapshot.executors)),

@@ -38,6 +38,9 @@ class ReservationPolicy(RankingPolicy):
 
         return lambda job: (-job.marks.priority, job.arrival), decide_job
 
+    def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...]:
+        return job.marks, forecasts.get(job.job, UNKNOWN)
+
     def rule(
         self, job: OrderedJob, forecast: Forecast, tuned: float | None = None
     ) -> tuple[ReservationRule | None, str]:

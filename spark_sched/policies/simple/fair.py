@@ -74,6 +74,12 @@ class FairPolicy(RankingPolicy):
 
         return rank_by, decide_job
 
+    def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...] | None:
+        if self._pool_by != "job":
+            return None
+        # Small numbers are the same objects where they are equal; of others the entry is made again.
+        return job.marks, forecasts.get(job.job, UNKNOWN), job.running_slots + sum(job.held.values())
+
     def pool_of(self, job: OrderedJob) -> PoolShare:
         name = self.pool(job)
         return PoolShare(name, self._weights.get(name, 1.0), self._min_shares.get(name, 0.0))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
 from spark_sched.predict import Forecast
-from spark_sched.state import Snapshot
+from spark_sched.state import JobView, Snapshot
 
 
 class FifoPolicy(RankingPolicy):
@@ -17,3 +17,6 @@ class FifoPolicy(RankingPolicy):
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         return lambda job: job.arrival, lambda job: (0, None, f"arrival {job.arrival}")
+
+    def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...]:
+        return job.marks, job.arrival

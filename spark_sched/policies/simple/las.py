@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, KeptEntries, PolicySettings, make_plan
 from spark_sched.policies.key_order import Key, KeyOrder, Moment, OrderedJob, Place
 from spark_sched.policies.options import Options
 from spark_sched.policies.service import Service
@@ -28,6 +28,7 @@ class LasPolicy:
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
+        self._kept = KeptEntries()
 
     def decide(
         self,
@@ -47,6 +48,8 @@ class LasPolicy:
             ordered=True,
             rank_by=lambda job: (attained_ms[job.job], job.arrival),
             decide_job=lambda job: (0, None, f"{attained_ms[job.job] / 1000.0:.1f} slot-seconds so far"),
+            kept=self._kept,
+            basis=lambda job: (job.marks, attained_ms[job.job]),
         )
         return plan, Service.of(snapshot, now_ms, attained_ms)
 

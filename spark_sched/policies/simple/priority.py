@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
 from spark_sched.predict import Forecast
-from spark_sched.state import Snapshot
+from spark_sched.state import JobView, Snapshot
 
 
 class PriorityPolicy(RankingPolicy):
@@ -21,3 +21,6 @@ class PriorityPolicy(RankingPolicy):
             lambda job: (-job.marks.priority, job.arrival),
             lambda job: (job.marks.priority, None, f"priority {job.marks.priority}"),
         )
+
+    def basis(self, job: JobView, forecasts: Mapping[str, Forecast]) -> tuple[object, ...]:
+        return (job.marks,)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spark_sched.config import values
-from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, KeptEntries, PolicySettings, make_plan
 from spark_sched.policies.key_order import Key, KeyOrder, Moment, OrderedJob, Place
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.sizes import expected_work_slot_ms
@@ -155,6 +155,7 @@ class UwfqPolicy:
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
         self._weights = settings.options[WEIGHTS]
+        self._kept = KeptEntries()
 
     def decide(
         self,
@@ -167,11 +168,12 @@ class UwfqPolicy:
         virtual = VirtualTime() if memory is None else memory.copy()
         slots = snapshot.slots
         jobs = snapshot.jobs.values()
-        work = {job.job: expected_work_slot_ms(job, forecasts.get(job.job, UNKNOWN)) for job in jobs}
-        known = [size for size in work.values() if size is not None]
-        typical = sum(known) / len(known) if known else 1.0
-        for job in sorted(jobs, key=lambda job: job.arrival):
-            if job.arrival not in virtual.deadlines:
+        new = [job for job in jobs if job.arrival not in virtual.deadlines]
+        if new:
+            work = {job.job: expected_work_slot_ms(job, forecasts.get(job.job, UNKNOWN)) for job in jobs}
+            known = [size for size in work.values() if size is not None]
+            typical = sum(known) / len(known) if known else 1.0
+            for job in sorted(new, key=lambda job: job.arrival):
                 virtual.advance(min(job.started_ms, now_ms), slots)
                 user = job.marks.user or ""
                 size = work[job.job]
@@ -188,6 +190,8 @@ class UwfqPolicy:
             ordered=True,
             rank_by=lambda job: (deadlines[job.arrival], job.arrival),
             decide_job=lambda job: (0, None, f"virtual deadline {deadlines[job.arrival] / 1000.0:.1f} s"),
+            kept=self._kept,
+            basis=lambda job: (job.marks, deadlines[job.arrival]),
         )
         return plan, virtual
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from sys import intern
 from typing import Any
 
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, KeptEntries, PolicySettings, dated_plan
 from spark_sched.policies.options import Options
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
@@ -86,6 +87,7 @@ class GenericScheduler:
             )
         self.name = name
         self._settings = settings
+        self._kept = KeptEntries()
         self._sizing = sizing
         self._thin_limit = thin_limit
         self._adapted = AdaptedQueues.of(settings.options)
@@ -125,6 +127,9 @@ class GenericScheduler:
         for key, job in snapshot.jobs.items():
             known = before.jobs.get(key) or JobMemory(job.started_ms)
             forecast = forecasts.get(key, UNKNOWN)
+            if self._thin_limit and known.pilots is not None and _pilots_run(known.pilots, job, forecast):
+                jobs[key] = known
+                continue
             if doubts is not None and not known.sized and isinstance(forecast, TaskForecast):
                 recurs = (job.marks.user, job.marks.name)
                 if key not in before.jobs:
@@ -230,13 +235,11 @@ class GenericScheduler:
         """The job, with its size if its pilots have ended, or with new pilots if all were lost."""
         pilots = known.pilots
         assert pilots is not None
+        if _pilots_run(pilots, job, forecast):
+            return known
         stage = next((p for p in job.stages if p.index == pilots.stage), None)
         times = _times(forecast, pilots.stage)
         ended_ms = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
-        # A retry of the stage that came before a plan saw its end may have fewer tasks.
-        lost = sum(i in times.spoiled or (stage is not None and i >= stage.tasks) for i in pilots.tasks)
-        if stage is not None and len(ended_ms) + lost < len(pilots.tasks):
-            return known
         if stage is None and not ended_ms and known.rounds < _ROUNDS:
             # The stage failed or was skipped: the next wide stage gets pilots, as if the job had just
             # arrived.
@@ -310,24 +313,30 @@ class GenericScheduler:
         self, snapshot: Snapshot, jobs: Mapping[str, JobMemory], now_ms: int, adapted: AdaptedQueues
     ) -> Plan:
         queues = {key: _queue(job, adapted.queues) for key, job in jobs.items()}
-        entries = []
-        for rank, job in enumerate(adapted.queues.ranked(snapshot.jobs.values(), queues)):
-            known = jobs[job.job]
+        # Equal texts are one object, by which entries that stay the same are found.
+        first_queue = intern(adapted.reason)
+
+        def make(job: JobView, rank: int) -> JobPlan:
+            known, queue = jobs[job.job], queues[job.job]
             size = "" if known.work_ms is None else f"{known.work_ms / 1000.0:.1f} slot-seconds: "
-            entries.append(
-                JobPlan(
-                    job.job,
-                    rank,
-                    0,
-                    None,
-                    f"queue {queues[job.job]}: {size}{known.reason or 'none of its stages has started yet'}"
-                    f"{adapted.reason}",
-                    pilots=known.pilots,
-                    queue=queues[job.job],
-                    # Its first stage may get pilots: no task starts until this is decided.
-                    deferred=known.undecided,
-                )
+            why = known.reason or "none of its stages has started yet"
+            return JobPlan(
+                job.job,
+                rank,
+                0,
+                None,
+                f"queue {queue}: {size}{why}{first_queue}",
+                pilots=known.pilots,
+                queue=queue,
+                # Its first stage may get pilots: no task starts until this is decided.
+                deferred=known.undecided,
             )
+
+        entries = self._kept.of(
+            adapted.queues.ranked(snapshot.jobs.values(), queues),
+            lambda job: (jobs[job.job], queues[job.job], first_queue),
+            make,
+        )
         return dated_plan(
             self.name,
             self._settings,
@@ -337,6 +346,18 @@ class GenericScheduler:
             new_jobs_wait=True,  # nothing starts before its pilots are chosen
             queue_weights=adapted.queues.weights,
         )
+
+
+def _pilots_run(pilots: PilotSet, job: JobView, forecast: Forecast) -> bool:
+    """Whether pilots wait or run whose stage is active."""
+    stage = next((p for p in job.stages if p.index == pilots.stage), None)
+    if stage is None:
+        return False
+    times = _times(forecast, pilots.stage)
+    ended, spoiled = times.ended_ms, times.spoiled
+    # A retry of the stage that came before a plan saw its end may have fewer tasks.
+    over = sum([(i in ended) + (i in spoiled or i >= stage.tasks) for i in pilots.tasks])
+    return over < len(pilots.tasks)
 
 
 def _queue(job: JobMemory, queues: Queues) -> int:

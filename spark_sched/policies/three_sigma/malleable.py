@@ -51,7 +51,7 @@ def narrower(
     )
     numbers = [number for _, number in urgent[:_MOST_JOBS]]
     widest = max((waiting[number].slots for number in numbers), default=0)
-    ends_s = [_end_s(kept, grid) for kept in held]
+    ends_s = _ends_s(held, grid)
     gone_s = [0.0 if kept.cost is not None else end_s for kept, end_s in zip(held, ends_s, strict=True)]
     cases = [_slots_at_s(free, slots, at_s, widest) for at_s in (ends_s, gone_s)]
     chosen: dict[tuple[int, int], float] = {}
@@ -81,9 +81,13 @@ def rounds(view: JobView, capacity: float) -> float:
     return max(1.0, math.ceil(left / view.running_slots) / math.ceil(left / most))
 
 
-def _end_s(kept: Running, grid: Grid) -> float:
-    at = int(np.argmax(kept.remaining < _GONE))
-    return float(grid.starts_ms[at] / 1000.0) if kept.remaining[at] < _GONE else math.inf
+def _ends_s(held: Sequence[Running], grid: Grid) -> list[float]:
+    """When each job has ended for all but certain, in s from now; infinity: not in the window."""
+    if not held:
+        return []
+    gone = np.array([kept.remaining for kept in held]) < _GONE
+    ends_s = np.where(gone.any(axis=1), grid.starts_ms[gone.argmax(axis=1)] / 1000.0, math.inf)
+    return [float(end_s) for end_s in ends_s.tolist()]
 
 
 def _slots_at_s(free: int, slots: Sequence[int], ends_s: Sequence[float], most: int) -> list[float]:

@@ -118,11 +118,11 @@ class ThreeSigmaPolicy:
         watch.lap("jobs")
         # 2. Options: eq. 1 for each place and start; only starts that are worth something.
         starts_s = (now_ms + self.options.grid.starts_ms) / 1000.0
-        busy = sum((job.slots for job in running), np.zeros(len(capacity)))
+        busy = np.array([job.slots for job in running]).sum(axis=0) if running else np.zeros(len(capacity))
         places = [(number, place) for number, job in enumerate(waiting) for place in job.places]
         whole = len(places)
         free = int((capacity - busy).sum())
-        used = [int(job.slots.sum()) for job in running]
+        used = [job.used for job in running]
         places += narrower(waiting, free, used, held, self.options.grid, now_ms)
         which = np.fromiter((number for number, _ in places), np.int64, len(places))
         factors = np.fromiter((place.factor for _, place in places), float, len(places))
@@ -201,7 +201,7 @@ class ThreeSigmaPolicy:
             over_s = max(0.0, float(elapsed_s[r] - running[r].runtime.t_s[-1] * factors[r]))
             left_s[r] = overrun_s(over_s, cycle_s)
             stays[r] = ahead_s < left_s[r]
-        slots = np.array([job.slots.sum() for job in running], dtype=float)
+        slots = np.array([job.used for job in running], dtype=float)
         work = [
             k * mean_s
             for job, k, mean_s in zip(running, slots.tolist(), (means(known) * factors).tolist(), strict=True)

@@ -26,6 +26,7 @@ class RunningJob:
 
     Attributes:
         slots: that it has, by partition, shape (Q,).
+        used: all of them.
         runtime: on preferred partitions with all its slots.
         factor: its runtime where it runs over that.
     """
@@ -33,6 +34,7 @@ class RunningJob:
     view: JobView
     since_ms: int
     slots: Floats
+    used: int
     runtime: RuntimeDistribution
     factor: float
 
@@ -176,14 +178,18 @@ def _running_job(
     capacity: Floats,
     partition_of: Callable[[str], int],
 ) -> RunningJob:
-    slots = np.zeros(len(capacity))
+    counts = [0] * len(capacity)
     for stage in view.stages:
-        for task in stage.running:
-            slots[partition_of(task.executor)] += stage.slots_per_task
+        if len(counts) == 1:
+            counts[0] += len(stage.running) * stage.slots_per_task
+        else:
+            for task in stage.running:
+                counts[partition_of(task.executor)] += stage.slots_per_task
     for executor, count in view.held.items():
-        slots[partition_of(executor)] += count
+        counts[partition_of(executor)] += count
+    slots = np.array(counts, dtype=float)
     factor = rounds(view, float(capacity.sum()))
     if view.preferred is not None:
         away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred.partitions]
         factor *= view.preferred.elsewhere_factor if away else 1.0
-    return RunningJob(view, since_ms, slots, runtime, factor)
+    return RunningJob(view, since_ms, slots, sum(counts), runtime, factor)

@@ -11,7 +11,14 @@ import numpy as np
 
 from spark_sched.config.values import ValueKind, number, whole
 from spark_sched.errors import BadInputError
-from spark_sched.policies.base import Capabilities, ChangesWith, JobDecision, PolicySettings, make_plan
+from spark_sched.policies.base import (
+    Capabilities,
+    ChangesWith,
+    JobDecision,
+    KeptEntries,
+    PolicySettings,
+    make_plan,
+)
 from spark_sched.policies.options import Option, Options, OptionValues
 from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.policies.tuning.measures import HeldIdle, Measure, Slowdown
@@ -123,6 +130,7 @@ class TunedReservationPolicy:
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
         self._reservation = ReservationPolicy(settings)
+        self._kept = KeptEntries()
         self._rule, self._measure = _tuning(settings.options)
 
     def decide(
@@ -142,6 +150,10 @@ class TunedReservationPolicy:
             why = "" if run is None else f"; {run.tuned.why}"
             return job.marks.priority, rule, f"priority {job.marks.priority}: {reason}{why}"
 
+        def basis(job: JobView) -> tuple[object, ...]:
+            run = tuning.runs.get(job.job)
+            return job.marks, forecasts.get(job.job, UNKNOWN), None if run is None else run.tuned
+
         plan = make_plan(
             self.name,
             self._settings,
@@ -150,6 +162,8 @@ class TunedReservationPolicy:
             ordered=False,
             rank_by=lambda job: (-job.marks.priority, job.arrival),
             decide_job=decide_job,
+            kept=self._kept,
+            basis=basis,
         )
         return plan, tuning
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor, changed_of
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.predictor import (
@@ -21,6 +21,7 @@ from spark_sched.predict.stages.history import StageHistory
 from spark_sched.protocol.events import Event, JobStarted, ShortTasks, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.state import JobSummary, JobView, Summary
 
+_OF_ATTEMPTS = frozenset((TaskLaunched, TaskEnded, ShortTasks))
 #: Prefix of the labels of features that combine a user with a job name.
 _OWN = "user × name"
 
@@ -77,15 +78,19 @@ class RuntimeHistory:
     ) -> None:
         self._own_names = own_names
         self._others = others
+        # Most events are of attempts, of which many predictors need none.
+        self._others_observe_attempts = bool(getattr(others, "observes_attempts", True))
         self._store = store
         self.predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT) if store is None else store.load()
         self._active: dict[str, _ActiveJob] = {}
         # Submissions of the jobs that were active at the last reset.
         self._retold: dict[str, Submission] = {}
+        # Jobs whose predictions have changed.
+        self._changed: set[str] = set()
 
     def observe(self, event: Event) -> None:
         """Follow submissions, and first and last tasks."""
-        if self._others is not None:
+        if self._others is not None and (self._others_observe_attempts or type(event) not in _OF_ATTEMPTS):
             self._others.observe(event)
         if isinstance(event, TaskLaunched):
             active = self._active.get(event.job)
@@ -96,8 +101,10 @@ class RuntimeHistory:
         elif isinstance(event, TaskEnded):
             active = self._active.get(event.job)
             if active is not None:
-                active.running = max(0, active.running - 1)
-                active.last_end_ms = max(active.last_end_ms, event.time_ms)
+                if active.running:
+                    active.running -= 1
+                if event.time_ms > active.last_end_ms:
+                    active.last_end_ms = event.time_ms
                 active.succeeded = active.succeeded or event.outcome == "success"
                 if not active.running and not active.succeeded:
                     # All its tasks were evicted before one succeeded: it starts over.
@@ -113,6 +120,7 @@ class RuntimeHistory:
         elif isinstance(event, JobStarted):
             if event.job not in self._active:
                 self._active[event.job] = self._submitted(event)
+                self._changed.add(event.job)
         elif isinstance(event, StageStarted):
             active = self._active.get(event.job)
             if active is not None and not active.slots_known and event.index == 0:
@@ -120,12 +128,20 @@ class RuntimeHistory:
                 active.job = replace(active.job, slots=event.tasks)
                 active.submission = self.predictor.submit(active.job, active.submission)
                 active.prediction = self.predictor.predict(active.submission)
+                self._changed.add(event.job)
+
+    def take_changed(self) -> Set[str] | None:
+        """Jobs whose forecasts may have changed though their views are the same; None: those of any."""
+        changed, self._changed = self._changed, set()
+        others = changed_of(self._others)
+        return None if others is None else changed | others
 
     def learn(self, summary: Summary) -> None:
         if self._others is not None:
             self._others.learn(summary)
         if not isinstance(summary, JobSummary):
             return
+        self._changed.discard(summary.job)
         active = self._active.pop(summary.job, None)
         if active is None or summary.cut_short or not active.succeeded or active.first_launch_ms is None:
             return
@@ -205,13 +221,23 @@ class RuntimeHistory:
 
 
 def _with_runtime(other: Forecast, prediction: Prediction) -> Forecast:
-    return replace(
-        other,
-        source=other.source if other.source != "none" else "3sigma",
-        runtime=prediction.runtime,
-        runtime_point_s=prediction.estimate_s,
-        runtime_source=prediction.source,
-        runtime_is_own=_is_own(prediction),
+    # A call by position: `replace` takes several times as long.
+    return Forecast(
+        other.stage_tasks,
+        other.alpha,
+        other.t_m_ms,
+        other.source if other.source != "none" else "3sigma",
+        other.runs,
+        other.samples,
+        prediction.runtime,
+        prediction.estimate_s,
+        prediction.source,
+        _is_own(prediction),
+        other.gap_ms,
+        other.own_runs,
+        other.latest,
+        other.stages_begun,
+        other.so_far,
     )
 
 

@@ -36,6 +36,23 @@ class EarlierRun:
     gap_ms: int | None = None
 
 
+class LatestRuns:
+    """The latest runs of any names. All forecasts of a predictor share one object, so that they stay the same
+    when a run ends: it has the runs that are known when it is read."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self) -> None:
+        self.runs: tuple[EarlierRun, ...] = ()
+
+    def add(self, run: EarlierRun, most: int) -> None:
+        self.runs = (*self.runs, run)[-most:]
+
+
+#: Where there are none, and for forecasts that need none.
+NO_RUNS = LatestRuns()
+
+
 class EarlierRunStore(Protocol):
     """Stores runs beyond the end of the planner. Must not raise: a lost history reduces quality, but must not
     stop progress."""

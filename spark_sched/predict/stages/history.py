@@ -9,13 +9,21 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
 from spark_sched.predict.forecast import UNKNOWN, Forecast
 from spark_sched.predict.recent import Recent
-from spark_sched.predict.stages.earlier_runs import MAX_STAGES, EarlierRun, EarlierRunStore, EarlierStage
+from spark_sched.predict.stages.earlier_runs import (
+    MAX_STAGES,
+    NO_RUNS,
+    EarlierRun,
+    EarlierRunStore,
+    EarlierStage,
+    LatestRuns,
+)
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.protocol.events import Event, JobStarted, StageEnded, StageStarted
 from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
@@ -48,13 +56,15 @@ class _Known:
     Attributes:
         agreeing: the runs that agree with a run of this shape so far.
         times: by stage name.
-        forecasts: of jobs of which no stage has ended, by shape and stage name, each with the number of runs
-            of other names that it knows.
+        forecasts: of jobs of which no stage has ended, by shape and stage name, each with whether it has the
+            runs of other names.
+        jobs: those whose forecasts were made of it.
     """
 
     agreeing: dict[_Shape, list[EarlierRun]] = field(default_factory=dict)
     times: dict[str | None, _Times] = field(default_factory=dict)
-    forecasts: dict[tuple[_Shape, str | None], tuple[int, Forecast]] = field(default_factory=dict)
+    forecasts: dict[tuple[_Shape, str | None], tuple[bool, Forecast]] = field(default_factory=dict)
+    jobs: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +74,9 @@ class _Made:
     forecast: Forecast
     known: _Known
     stage_name: str | None
-    others: int
+    others: bool
 
-    def stands(self, known: _Known, stage_name: str | None, others: int) -> bool:
+    def stands(self, known: _Known, stage_name: str | None, others: bool) -> bool:
         return self.known is known and self.stage_name == stage_name and self.others == others
 
 
@@ -168,25 +178,31 @@ class StageHistory:
         self._runs_kept = runs_kept
         self._names: Recent[_UsersName, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
-        self._others: deque[EarlierRun] = deque(maxlen=OTHERS_KEPT)
-        self._runs_learned = 0
+        self._latest = LatestRuns()
         # Stages of active jobs whose times are pooled: after a reset they are told again.
         self._pooled_stages: Recent[str, set[str]] = Recent(NAMES_KEPT)
+        # Jobs whose forecasts have changed, and those whose forecasts change when any first run ends.
+        self._changed: set[str] = set()
+        self._without_runs: set[str] = set()
+        self._names_dropped = False
 
     def observe(self, event: Event) -> None:
         if isinstance(event, JobStarted):
             if event.job not in self._active and event.name != event.job:
                 name = (event.user if self._own_names else None, event.name)
                 self._active[event.job] = _JobStages(name)
+                self._changed.add(event.job)
                 self._name(name)
         elif isinstance(event, StageStarted):
             active = self._active.get(event.job)
             if active is not None:
                 active.begin(event)
+                self._changed.add(event.job)
         elif isinstance(event, StageEnded):
             active = self._active.get(event.job)
             if active is not None:
                 active.end(event)
+                self._changed.add(event.job)
 
     def learn(self, summary: Summary) -> None:
         """Remember the task times of a stage that ended, and the run of a job that completed."""
@@ -199,18 +215,29 @@ class StageHistory:
         """Forget the active jobs, which events report again with their past stages; keep history."""
         self._active.clear()
 
+    def take_changed(self) -> Set[str]:
+        """Jobs whose forecasts may have changed though their views are the same."""
+        changed, self._changed = self._changed, set()
+        return changed
+
     def forecast(self, job: JobView) -> Forecast:
         """The forecast of an active job. For a name that has not been seen before only other names' runs are
         known."""
         active = self._active.get(job.job)
         known = self._names.get(active.name) if active is not None else None
         if active is None or known is None:
+            if not self._latest.runs:
+                self._without_runs.add(job.job)
+                return UNKNOWN
             begun = max((stage.index + 1 for stage in job.stages), default=0)
-            return Forecast(other_runs=tuple(self._others), stages_begun=begun) if self._others else UNKNOWN
+            return Forecast(latest=self._latest, stages_begun=begun)
         agreeing = known.agreeing(active.shape)
         latest = agreeing[-1] if agreeing else None
         stage_name = _stage_name(job, active, latest)
-        others = 0 if agreeing else self._runs_learned
+        others = not agreeing and bool(self._latest.runs)
+        known.known.jobs.add(job.job)
+        if not agreeing and not others:
+            self._without_runs.add(job.job)
         if active.ended:
             if active.made is None or not active.made.stands(known.known, stage_name, others):
                 made = self._forecast(active, known, agreeing, stage_name)
@@ -236,9 +263,9 @@ class StageHistory:
             pooled = self._pooled(list(known.times.get(stage_name or "", ())))
             known.known.times[stage_name] = pooled
         alpha, t_m_ms, samples = pooled
-        others = () if agreeing else tuple(self._others)
+        others = NO_RUNS if agreeing else self._latest
         if latest is None and samples == 0:
-            return Forecast(other_runs=others, stages_begun=begun, so_far=so_far) if others else UNKNOWN
+            return Forecast(latest=others, stages_begun=begun, so_far=so_far) if others.runs else UNKNOWN
         return Forecast(
             # A stage without tasks never starts, and a plan cannot express it.
             stage_tasks=tuple(max(1, stage.tasks) for stage in latest.stages) if latest is not None else (),
@@ -249,7 +276,7 @@ class StageHistory:
             samples=samples,
             gap_ms=_usual_gap_ms(agreeing),
             own_runs=tuple(agreeing),
-            other_runs=others,
+            latest=others,
             stages_begun=begun,
             so_far=so_far,
         )
@@ -257,13 +284,13 @@ class StageHistory:
     def foresee(self, name: str | None, user: str | None) -> Forecast:
         """Of a job that has not been submitted: the runs of its name, else those of others."""
         if name is None:
-            return Forecast(other_runs=tuple(self._others))
+            return Forecast(latest=self._latest)
         known = self._names.get((user if self._own_names else None, name))
         if known is None and self._store is not None:
             runs = tuple(self._store.load(name, self._runs_kept, user if self._own_names else None))
         else:
             runs = () if known is None else tuple(known.runs)
-        return Forecast(own_runs=runs, other_runs=() if runs else tuple(self._others))
+        return Forecast(own_runs=runs, latest=NO_RUNS if runs else self._latest)
 
     def _learn_stage(self, summary: StageSummary) -> None:
         active = self._active.get(summary.job)
@@ -273,7 +300,9 @@ class StageHistory:
         pooled = self._pooled_stages.setdefault(summary.job, set())
         if summary.stage not in pooled:
             pooled.add(summary.stage)
-            self._name(active.name).pool(summary.name, summary.durations, self._runs_kept)
+            name = self._name(active.name)
+            self._changed |= name.known.jobs
+            name.pool(summary.name, summary.durations, self._runs_kept)
         if not summary.completed:
             active.ended[summary.index] = None
             return
@@ -284,6 +313,13 @@ class StageHistory:
         for stage in summary.stages:
             self._learn_stage(stage)
         active = self._active.pop(summary.job, None)
+        if active is not None and (name := self._names.get(active.name)) is not None:
+            name.known.jobs.discard(summary.job)
+        self._without_runs.discard(summary.job)
+        self._learn_run(summary, active)
+        self._changed.discard(summary.job)
+
+    def _learn_run(self, summary: JobSummary, active: _JobStages | None) -> None:
         self._pooled_stages.pop(summary.job, None)
         if active is None or summary.cut_short or not active.ended:
             return
@@ -292,9 +328,11 @@ class StageHistory:
         whole = [stage for stage in stages if stage is not None]
         if len(whole) == len(stages):
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
-            self._others.append(run)
-            self._runs_learned += 1
-            self._name(active.name).add(run)
+            self._latest.add(run, OTHERS_KEPT)
+            known = self._name(active.name)
+            self._changed |= self._without_runs | known.known.jobs
+            self._without_runs.clear()
+            known.add(run)
             if self._store is not None:
                 user, name = active.name
                 self._store.save(name, run, self._runs_kept, user)
@@ -307,6 +345,13 @@ class StageHistory:
             for run in runs:
                 for stage in run.stages:
                     known.pool(stage.name, stage.durations, self._runs_kept)
+            if self._names_dropped:
+                # Jobs of a name that is remembered again.
+                self._changed |= {job for job, active in self._active.items() if active.name == name}
+            if len(self._names) == NAMES_KEPT:
+                # The name that was used longest ago is about to be dropped.
+                self._names_dropped = True
+                self._changed |= next(iter(self._names.values())).known.jobs
         self._names[name] = known
         return known
 

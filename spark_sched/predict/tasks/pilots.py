@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor, changed_of
 from spark_sched.predict.recent import Recent
 from spark_sched.predict.tasks.expectation import StageExpectation
 from spark_sched.predict.tasks.speeds import ExecutorSpeeds
@@ -111,6 +112,9 @@ class TaskTimePredictor:
         # Stages that had ended at the last reset, of the jobs that were active then.
         self._ended: dict[str, Recent[str, None]] = {}
         self.speeds = ExecutorSpeeds()
+        # Jobs of which something changed since the last call of `take_changed`, and the slowness shown then.
+        self._changed: set[str] = set()
+        self._slowness: Mapping[str, float] | None = None
 
     def observe(self, event: Event) -> None:
         """Follow active jobs; an event about an unknown one changes nothing."""
@@ -131,7 +135,9 @@ class TaskTimePredictor:
                 stage.ran_on.update(dict.fromkeys(event.indices, event.executor))
                 job.attained_ms += stage.slots_per_task * sum(event.durations_ms)
                 stage.times = job.forecast = None
+                self._changed.add(event.job)
         elif isinstance(event, JobStarted):
+            self._changed.add(event.job)
             known = self._ended.pop(event.job, None)
             self._jobs.setdefault(event.job, _SampledJob() if known is None else _SampledJob(ended=known))
             if self._prior is not None:
@@ -141,6 +147,7 @@ class TaskTimePredictor:
             if job is not None:
                 job.stages[event.stage] = _SampledStage(event)
                 job.forecast = None
+                self._changed.add(event.job)
                 if self._prior is not None:
                     self._prior.stage_started(event)
         elif isinstance(event, StageEnded) and event.completed:
@@ -160,6 +167,7 @@ class TaskTimePredictor:
             self._others.learn(summary)
         if isinstance(summary, JobSummary):
             self._jobs.pop(summary.job, None)
+            self._changed.discard(summary.job)
             if self._prior is not None:
                 self._prior.job_ended(summary.job)
 
@@ -171,6 +179,12 @@ class TaskTimePredictor:
         self._jobs.clear()
         if self._prior is not None:
             self._prior.reset()
+
+    def take_changed(self) -> Set[str] | None:
+        """Jobs whose forecasts may have changed though their views are the same; None: those of any."""
+        changed, self._changed = self._changed, set()
+        others, before, self._slowness = changed_of(self._others), self._slowness, self.speeds.differing()
+        return None if others is None or before is not self._slowness else changed | others
 
     def forecast(self, job: JobView) -> TaskForecast:
         """The other predictor's forecast, with the job's task times so far."""
@@ -190,23 +204,27 @@ class TaskTimePredictor:
         if known is not None:
             for stage in known.stages.values():
                 if stage.times is None or stage.slowness is not slowness:
-                    average_ms = {
-                        i: max(1, round(ms / self.speeds.as_shown(stage.ran_on[i])))
-                        for i, ms in stage.ended_ms.items()
-                    }
-                    stage.times = StageTimes(average_ms, frozenset(stage.spoiled))
+                    stage.times = StageTimes(self._average_ms(stage), frozenset(stage.spoiled))
                     stage.slowness = slowness
             times = MappingProxyType(
                 {stage.index: stage.times for stage in known.stages.values() if stage.times}
             )
             attained_ms = known.attained_ms
-        same = {name: getattr(other, name) for name in _FORECAST_FIELDS}
-        forecast = TaskForecast(
-            **same, others=other, times=times, attained_ms=attained_ms, expected=expected, slowness=slowness
-        )
+        forecast = TaskForecast(*(*_fields(other), other, times, attained_ms, expected, slowness))
         if known is not None:
             known.forecast = forecast
         return forecast
+
+    def _average_ms(self, stage: _SampledStage) -> dict[int, int]:
+        """Times of the stage's tasks as on an executor of average speed."""
+        if not self.speeds.all_alike:
+            return {
+                i: max(1, round(ms / self.speeds.as_shown(stage.ran_on[i])))
+                for i, ms in stage.ended_ms.items()
+            }
+        if min(stage.ended_ms.values(), default=1) >= 1:
+            return stage.ended_ms.copy()
+        return {i: max(1, ms) for i, ms in stage.ended_ms.items()}
 
     def _stage(self, job: str, stage: str) -> _SampledStage | None:
         known = self._jobs.get(job)
@@ -216,6 +234,7 @@ class TaskTimePredictor:
         stage.spoiled.add(index)
         stage.ended_ms.pop(index, None)
         stage.times = self._jobs[job].forecast = None
+        self._changed.add(job)
 
     def _task_ended(self, event: TaskEnded) -> None:
         job = self._jobs.get(event.job)
@@ -224,6 +243,7 @@ class TaskTimePredictor:
         stage = job.stages.get(event.stage)
         job.attained_ms += event.duration_ms * (1 if stage is None else stage.slots_per_task)
         job.forecast = None
+        self._changed.add(event.job)
         if stage is None:
             return
         if event.outcome == "success" and not event.copy and event.index not in stage.spoiled:
@@ -234,4 +254,4 @@ class TaskTimePredictor:
             self._spoil(event.job, stage, event.index)
 
 
-_FORECAST_FIELDS = tuple(f.name for f in fields(Forecast))
+_fields = attrgetter(*(f.name for f in fields(Forecast)))

@@ -88,6 +88,11 @@ class ExecutorSpeeds:
                 self._differing = MappingProxyType(found)
         return self._differing
 
+    @property
+    def all_alike(self) -> bool:
+        """Whether `as_shown` is 1 for every executor."""
+        return not self._differing and not self._gone
+
     def as_shown(self, executor: str) -> float:
         """The slowness that `differing` returned last; the tasks of a removed executor keep it."""
         return self._differing.get(executor, self._gone.get(executor, 1.0))

@@ -27,6 +27,10 @@ def _one_of(*options: str) -> Check:
     return Check((str,), f"one of {', '.join(options)}", frozenset(options).__contains__)
 
 
+def is_count(value: float) -> bool:
+    return value >= 0
+
+
 def _whole_numbers(values: Sequence[Any]) -> bool:
     # type(), since JSON's true is not a number: a set of types is much cheaper than a look at each value.
     return set(map(type, values)) == {int}
@@ -41,7 +45,7 @@ Text = Annotated[str, Check((str,), "text")]
 Key = Annotated[str, Check((str,), "text that is not empty", bool)]
 Flag = Annotated[bool, Check((bool,), "true or false")]
 Whole = Annotated[int, Check((int,), "a whole number")]
-Count = Annotated[int, Check((int,), "a whole number >= 0", lambda value: value >= 0)]
+Count = Annotated[int, Check((int,), "a whole number >= 0", is_count)]
 Positive = Annotated[int, Check((int,), "a whole number >= 1", lambda value: value >= 1)]
 Share = Annotated[float, Check((float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1)]
 Wholes = Annotated[list[int], Check((list,), "a list of whole numbers, at least one", _whole_numbers)]

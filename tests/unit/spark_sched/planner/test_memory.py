@@ -44,6 +44,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
         (build, "LIVE_VALUES_KEPT"),
         (gs, "_COUNTED_KEPT"),
         (cluster, "ENDED_KEPT"),
+        (cluster, "LATEST_KEPT"),
     ):
         monkeypatch.setattr(module, bound, FEW)
 

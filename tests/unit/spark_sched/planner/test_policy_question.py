@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from spark_sched.planner import loop
 from spark_sched.planner import process as planner
 from spark_sched.planner.log import make_log
+from spark_sched.predict import ForecastCache
 
 
 class Asking:
@@ -82,7 +82,7 @@ def test_a_forecast_that_fails_is_an_answer_and_no_end_of_the_planner(monkeypatc
     def fail(*_: object) -> None:
         raise ZeroDivisionError("no forecast")
 
-    monkeypatch.setattr(loop, "forecasts", fail)
+    monkeypatch.setattr(ForecastCache, "of", fail)
     driver = Asking("las")
     assert planner.make_loop(driver, make_log(io.StringIO())).cycle()
     assert driver.answers == [{"error": "no forecast"}]

@@ -150,7 +150,7 @@ def test_an_end_that_a_planner_stored_and_could_not_report_is_not_learned_again(
         with sqlite3.connect(path) as db:
             assert db.execute("SELECT count(*) FROM task_jobs").fetchone() == (4,)
         # Nor is it in memory twice.
-        forecast = loop._predictor.forecast  # type: ignore[attr-defined]
+        forecast = loop._forecasts.predictor.forecast  # type: ignore[attr-defined]
         driver.say([started("etl-3")])
         loop.cycle()
         assert forecast(loop.state.snapshot().jobs["etl-3"]).runs == 2

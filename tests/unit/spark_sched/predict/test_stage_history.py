@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from spark_sched.predict import EarlierRun, EarlierStage, Forecast, StageHistory
+from spark_sched.predict.stages.earlier_runs import NO_RUNS
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.protocol.events import (
     Event,
@@ -84,7 +85,7 @@ def test_nothing_is_known_of_a_name_never_seen(driver: Driver) -> None:
     driver.run(4, 2, name="another")
     found = driver.ask(driver.start())
     assert [[stage.tasks for stage in run.stages] for run in found.other_runs] == [[4, 2]]
-    assert replace(found, other_runs=()) == Forecast()
+    assert replace(found, latest=NO_RUNS) == Forecast()
 
 
 def test_a_name_is_forecast_by_its_own_runs_and_with_what_this_run_has_done(driver: Driver) -> None:
@@ -310,12 +311,14 @@ def test_the_forecast_of_a_job_is_made_again_only_after_something_that_it_depend
     job, waiting = driver.start(), driver.start("unknown")
     driver.begin(job, 0, 4, name="p0")
     first, of_unknown = driver.ask(job), driver.ask(waiting)
+    others = len(of_unknown.other_runs)
     # Neither its own tasks nor the run of another name say anything new about a job with earlier runs.
     driver.say(TaskLaunched(0, job, "0.0", 900, 0, "e", False))
     driver.run(2, name="other")
     assert driver.ask(job) is first
-    # It is news for a job without any, for which the latest runs of all names stand.
-    assert len(driver.ask(waiting).other_runs) == len(of_unknown.other_runs) + 1
+    # For a job without any the latest runs of all names stand, which its forecast shares.
+    assert driver.ask(waiting) is of_unknown
+    assert len(of_unknown.other_runs) == others + 1
     # A run of its own name that agrees with it, an ended stage and one that begins are news.
     driver.run(4, 8, 16)
     after_run = driver.ask(job)

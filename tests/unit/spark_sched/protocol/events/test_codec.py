@@ -15,6 +15,7 @@ from spark_sched.protocol.events import (
     SlotFreed,
     StageStarted,
     TaskEnded,
+    codec,
     decode_batch,
     decode_event,
 )
@@ -135,6 +136,34 @@ def test_examples_survive_decoding_and_encoding(path: Path) -> None:
     encoded = {**document, "events": [encode_event(event) for event in batch.events]}
     assert encoded == document
     assert decode_batch(json.dumps(encoded)).events == batch.events
+
+
+_WRONG: list[Any] = [None, True, -1, 0.5, "", "x", {}, [], [0, True], [-1, -2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("kind", sorted(EVENT_TYPES))
+def test_the_compiled_checks_take_an_event_where_those_of_single_fields_do(kind: str) -> None:
+    examples = [
+        event
+        for path in sorted(EXAMPLES.glob("event-batch.*.json"))
+        for event in json.loads(path.read_text())["events"]
+        if event["type"] == kind
+    ]
+    taken = refused = 0
+    for example in examples:
+        fields = sorted(set(example) - {"type"})
+        changed = [without(example, field) for field in fields]
+        changed += [example | {field: wrong} for field in fields for wrong in _WRONG]
+        for item in [example, *changed]:
+            try:
+                expected = codec._decode(item, 0)
+                taken += 1
+            except BadInputError:
+                expected = None
+                refused += 1
+            assert codec._quickly(item) == expected, item
+    assert taken
+    assert refused
 
 
 def test_the_examples_together_show_every_event_type() -> None:
