@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -9,10 +10,13 @@ from itertools import takewhile
 import numpy as np
 
 from spark_sched.arrays import Floats
-from spark_sched.planner.queue import Entry, LaterArrivals, QueuePlayer
+from spark_sched.config.queues import QueueTree
+from spark_sched.planner.queue import Entry, QueuePlayer
+from spark_sched.planner.tenants import Tenants
 from spark_sched.policies import EndQuantiles, JobForecast, Plan, QueuedBehind
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.predict.ends import SHOWN, Bend, Category, EndCorrection, Situation, sample_quantile
+from spark_sched.predict.later import LaterArrivals
 from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
 #: Least time between two computations of ends, and most jobs in one.
@@ -48,13 +52,16 @@ class Outlook:
     Args:
         clock_ms: a monotonic clock in milliseconds.
         correct: false: ends follow from history and plan alone, for comparison.
+        tree: the tenants' queues; None: there are none.
     """
 
-    def __init__(self, clock_ms: Callable[[], float], *, correct: bool = True) -> None:
+    def __init__(
+        self, clock_ms: Callable[[], float], *, correct: bool = True, tree: QueueTree | None = None
+    ) -> None:
         self._clock_ms = clock_ms
         self._ends = EndCorrection() if correct else None
         self._starts = EndCorrection() if correct else None
-        self._player = QueuePlayer()
+        self._player = QueuePlayer(Tenants(tree))
         self._later = LaterArrivals()
         self._begun_ms: dict[str, int] = {}
         self._arrived: Collection[str] = frozenset()
@@ -70,6 +77,7 @@ class Outlook:
     def clear(self) -> None:
         """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
+        self._player.tenants.clear()
         self._arrived = frozenset()
         self._before_ms = None
         self._again_at_ms = -float("inf")
@@ -77,7 +85,10 @@ class Outlook:
             correction.clear()
 
     def learn(self, summary: Summary) -> None:
-        if self._ends is None or self._starts is None or not isinstance(summary, JobSummary):
+        if not isinstance(summary, JobSummary):
+            return
+        self._player.tenants.forget(summary.job)
+        if self._ends is None or self._starts is None:
             return
         self._starts.forget(summary.job)
         if summary.cut_short:
@@ -121,6 +132,8 @@ class Outlook:
         starts."""
         if given is None:
             entries = self._player.entries(snapshot, known, plan, self._begun_ms, now_ms, _MOST_JOBS)
+            # The next question is about another job of the same key.
+            self._player.tenants.forget(job)
             at = next((at for at, each in enumerate(entries) if each.view.job == job), None)
             if at is None:
                 return None
@@ -144,7 +157,7 @@ class Outlook:
         self, entries: Sequence[Entry], snapshot: Snapshot, plan: Plan, now_ms: int
     ) -> tuple[Floats, Floats]:
         """Seconds until starts and ends, shape (samples, jobs)."""
-        played = self._player.play(entries, plan, snapshot.slots, now_ms, self._later.rates(now_ms))
+        played = self._player.play(entries, plan, snapshot.slots, now_ms, self._later)
         return played.start_ms / 1000.0, np.maximum(played.end_ms / 1000.0, _LEAST_S)
 
     def _forecasts(
@@ -157,7 +170,9 @@ class Outlook:
         start_s, end_s = self._played(entries, snapshot, plan, now_ms)
         for each in sorted(entries, key=lambda each: each.view.started_ms):
             if self._is_new(each.view, now_ms):
-                self._later.arrive(each.view.started_ms, each.plan.priority, each.rest.slot_ms)
+                rest = each.rest
+                width = rest.slot_ms / rest.total_ms if 0.0 < rest.total_ms < math.inf else rest.width[0]
+                self._later.arrive(each.view.started_ms, each.kind, rest.slot_ms, max(1.0, width))
         # 2. Who has a number: those that end in nearly all samples.
         numbers = np.flatnonzero(np.isfinite(end_s).mean(axis=0) >= _ENOUGH)
         found: dict[str, JobForecast] = {

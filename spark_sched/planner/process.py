@@ -75,7 +75,7 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
         past_tasks=None if history is None else history.task_times,
     )
 
-    outlook = Outlook(_monotonic_ms)
+    outlook = Outlook(_monotonic_ms, tree=settings[keys.QUEUES])
 
     def answer(
         text: str, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any

@@ -1,23 +1,24 @@
 """The plan as a queue that can be played forward (`spark_sched.predict.queue_model`).
 
-What the model assumes: the plan's order, groups and weights stay as they are; running tasks keep their slots
-until they end; a job that holds slots occupies them between its stages. Jobs of a higher priority that come
-later take as many slots as such jobs took of late. Jobs of no higher priority that come later are served
-after those that are here.
+What the model assumes: the plan's order, groups and weights stay as they are, below the tenants' queues;
+running tasks keep their slots until they end; a job that holds slots occupies them between its stages. Jobs
+that come later are drawn from those that came of late (`spark_sched.predict.later`), where they go before
+somebody.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spark_sched.arrays import Floats, Ints
+from spark_sched.arrays import Bools, Floats
+from spark_sched.planner.tenants import Tenants
 from spark_sched.policies import JobPlan, Plan
 from spark_sched.predict import UNKNOWN, Forecast
-from spark_sched.predict.drained import play_many
+from spark_sched.predict.drained import SHARING_JOBS, play_many
+from spark_sched.predict.later import Kind, Later, LaterArrivals
 from spark_sched.predict.queue_model import Played, Queue
 from spark_sched.predict.remaining import SAMPLES, SEGMENTS, Draws, Remaining, Rests
 from spark_sched.state import JobView, Snapshot
@@ -25,63 +26,50 @@ from spark_sched.state import JobView, Snapshot
 #: Fewest samples. With more jobs there are fewer of them.
 _LEAST_SAMPLES = 16
 _SAMPLES_TIMES_JOBS = 3_200
-#: Arrivals remembered, and for how long.
-_ARRIVALS = 1_000
-_ARRIVALS_MS = 600_000.0
-#: A rate needs that much time and that many arrivals.
-_RATE_MS, _RATE_ARRIVALS = 20_000.0, 3
-#: Share of the slots that later arrivals can take from those that wait.
-_MOST_LATER = 0.9
+#: Later jobs come for this multiple of the time that those present need on all slots.
+_HORIZON = 3.0
 #: A job whose stages waited for longer than this part of its time lends its held slots (ADR 38).
 _LENDS = 1.0 / 11.0
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One job of the plan that is in the snapshot: ``begun_ms`` is its first launch, None before it."""
+    """One job of the plan that is in the snapshot: ``begun_ms`` is its first launch, None before it;
+    ``queue`` is the number of its tenants' queue."""
 
     view: JobView
     plan: JobPlan
     rest: Remaining
     begun_ms: int | None
+    queue: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.queue, self.plan.priority)
 
 
-class LaterArrivals:
-    """Slots that jobs of each priority took of late, as work that arrived per time."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Jobs and later ones in the order of the model: tenants' queue, group, place.
 
-    def __init__(self) -> None:
-        self._seen: deque[tuple[int, int, float]] = deque(maxlen=_ARRIVALS)
-        self._since_ms: int | None = None
+    Attributes:
+        entry: of each column its number among the entries; -1: of a later job.
+        later: of each column of a later job its kind's number and its place there.
+    """
 
-    def arrive(self, at_ms: int, priority: int, slot_ms: float) -> None:
-        if np.isfinite(slot_ms):
-            self._seen.append((at_ms, priority, slot_ms))
-
-    def rates(self, now_ms: int) -> dict[int, float]:
-        """Mean slots by priority, those of the priorities for which enough is known."""
-        if self._since_ms is None:
-            self._since_ms = now_ms
-        while self._seen and self._seen[0][0] < now_ms - _ARRIVALS_MS:
-            self._seen.popleft()
-        if now_ms - self._since_ms < _RATE_MS:
-            return {}
-        since_ms = max(self._since_ms, now_ms - _ARRIVALS_MS)
-        if len(self._seen) == self._seen.maxlen:
-            # So many arrivals give a rate in whatever time they came.
-            since_ms = max(since_ms, self._seen[0][0])
-        lasted_ms = max(1.0, now_ms - since_ms)
-        found: dict[int, list[float]] = {}
-        for _, priority, slot_ms in self._seen:
-            found.setdefault(priority, []).append(slot_ms)
-        return {
-            priority: sum(work) / lasted_ms for priority, work in found.items() if len(work) >= _RATE_ARRIVALS
-        }
+    entry: list[int]
+    later: list[tuple[int, int]]
+    queues: list[int]
+    group: list[int]
+    weight: list[float]
+    queue_of_group: list[int]
 
 
 class QueuePlayer:
     """Plays plans. Keeps what is expensive to make: random orders, and profiles of names."""
 
-    def __init__(self) -> None:
+    def __init__(self, tenants: Tenants | None = None) -> None:
+        self.tenants = Tenants(None) if tenants is None else tenants
         self._rests = Rests()
         self._draws = Draws()
 
@@ -102,46 +90,134 @@ class QueuePlayer:
             if view is not None:
                 begun = begun_ms.get(entry.job)
                 rest = self._rests.of(view, known.get(entry.job, UNKNOWN), slots, now_ms, begun)
-                found.append(Entry(view, entry, rest, begun))
+                queue = self.tenants.queue_of(entry.job, view.marks)
+                found.append(Entry(view, entry, rest, begun, queue))
         return found
 
     def play(
-        self, entries: Sequence[Entry], plan: Plan, slots: int, now_ms: int, later: Mapping[int, float]
+        self, entries: Sequence[Entry], plan: Plan, slots: int, now_ms: int, later: LaterArrivals
     ) -> Played:
         """Starts and ends of these jobs, in their order."""
         samples = SAMPLES
         while samples > _LEAST_SAMPLES and samples * len(entries) > _SAMPLES_TIMES_JOBS:
             samples //= 2
-        groups = _groups(entries, plan)
-        # Columns: jobs by group, and in a queue without groups the later arrivals of each priority.
-        order = sorted(range(len(entries)), key=lambda at: groups[0][at])
-        chosen = [entries[at] for at in order]
-        streams = _streams(chosen, later, slots) if len(groups[1]) == 1 else []
+        # 1. Who comes later, and where everybody is in the order.
+        groups, weights = _groups(entries, plan)
+        to_come: list[Later] = []
+        work = sum(each.rest.slot_ms for each in entries if each.rest.known)
+        places = self._places(entries, plan, groups)
+        if places is not None and slots:
+            until_ms = _HORIZON * work / slots
+            to_come = later.draw(now_ms, samples, until_ms, lambda kind: places(kind) is not None)
+        columns = self._columns(entries, groups, weights, to_come, places)
+        # 2. What they need.
+        chosen = [entries[at] for at in columns.entry if at >= 0]
         factors = self._draws.factors(
             [each.rest for each in chosen], [each.view.arrival for each in chosen], samples
         )
-        columns: Ints = np.arange(len(chosen), dtype=np.int64)
         queue = _queue(chosen, factors, slots, now_ms)
-        if streams:
-            queue, columns = _with_streams(queue, streams)
-        group_of = np.array([groups[0][at] for at in order], dtype=np.int64)
-        starts = np.flatnonzero(np.diff(group_of, prepend=-1)) if not streams else np.zeros(1, dtype=np.int64)
-        weights = np.array(groups[1], dtype=np.float64)
+        is_job = np.array(columns.entry) >= 0
+        if to_come:
+            queue = _with_later(queue, is_job, columns.later, to_come)
+        starts = np.flatnonzero(np.diff(columns.group, prepend=-1))
+        group_weights = np.array(columns.weight)
+        admission = [
+            _admission(entries[at]) if at >= 0 else (2.0, 0.0, float(column))
+            for column, at in enumerate(columns.entry)
+        ]
+        # 3. Play, and bring the jobs back into the order of the entries.
         played = play_many(
-            Queue(
-                float(slots),
-                queue.work,
-                queue.width,
-                queue.release_ms,
-                queue.busy_slots,
-                queue.busy_ms,
-                starts,
-                weights if not streams else np.ones(1),
+            replace(
+                queue,
+                group=starts,
+                weight=group_weights,
+                layers=self.tenants.layers(columns.queue_of_group, group_weights, slots),
+                limits=self.tenants.limits(columns.queues, admission, slots),
             )
         )
-        back = np.empty(len(order), dtype=np.int64)
-        back[order] = columns
+        back = np.empty(len(entries), dtype=np.int64)
+        back[np.array(columns.entry)[is_job]] = np.flatnonzero(is_job)
         return Played(played.start_ms[:, back], played.end_ms[:, back])
+
+    def _places(
+        self, entries: Sequence[Entry], plan: Plan, groups: Sequence[int]
+    ) -> Callable[[Kind], float | None] | None:
+        """Where later jobs of a kind come among the entries, None: behind all of them; or None: the model
+        does not know."""
+        shares, count = self.tenants.shares, len(set(groups))
+        if plan.queue_weights or not entries:
+            return None
+        sharing = all(each.plan.pool is not None and each.plan.pool.fair for each in entries)
+        if sharing:
+            # Everybody shares with those that come later.
+            return (lambda kind: float(len(entries))) if len(entries) <= SHARING_JOBS else None
+        if count > 1:
+            return None
+
+        def place(kind: Kind) -> float | None:
+            for at, each in enumerate(entries):
+                if each.plan.priority < kind.priority and (not shares or each.queue == kind.queue):
+                    return at - 0.5
+            return float(len(entries)) if shares else None
+
+        return place
+
+    def _columns(
+        self,
+        entries: Sequence[Entry],
+        groups: Sequence[int],
+        weights: Sequence[float],
+        to_come: Sequence[Later],
+        places: Callable[[Kind], float | None] | None,
+    ) -> _Columns:
+        shares = self.tenants.shares
+        sharing = len(groups) > 1 and len(set(groups)) == len(groups)
+        rows: list[tuple[int, int, float, int, tuple[int, int], int, float]] = [
+            (
+                each.queue if shares else 0,
+                groups[at],
+                float(at),
+                at,
+                (-1, -1),
+                each.queue,
+                weights[groups[at]],
+            )
+            for at, each in enumerate(entries)
+        ]
+        mean = float(np.mean(weights))
+        for number, later in enumerate(to_come):
+            place = None if places is None else places(later.kind)
+            assert place is not None
+            queue = later.kind.queue
+            for column in range(later.work.shape[1]):
+                group = len(weights) + len(rows) if sharing else 0
+                rows.append((queue if shares else 0, group, place, -1, (number, column), queue, mean))
+        rows.sort(key=lambda row: row[:3])
+        group_of: list[int] = []
+        weight: list[float] = []
+        queue_of_group: list[int] = []
+        before: tuple[int, int] | None = None
+        for row in rows:
+            if row[:2] != before:
+                before = row[:2]
+                weight.append(row[6])
+                queue_of_group.append(row[0])
+            group_of.append(len(weight) - 1)
+        return _Columns(
+            [row[3] for row in rows],
+            [row[4] for row in rows if row[3] < 0],
+            [row[5] for row in rows],
+            group_of,
+            weight,
+            queue_of_group,
+        )
+
+
+def _admission(entry: Entry) -> tuple[float, ...]:
+    """The place in the admission queue: those that run are admitted; then by priority, then by arrival."""
+    if entry.begun_ms is not None:
+        return 0.0, 0.0, float(entry.begun_ms)
+    return 1.0, -float(entry.view.marks.priority), float(entry.view.arrival)
 
 
 def _groups(entries: Sequence[Entry], plan: Plan) -> tuple[list[int], list[float]]:
@@ -218,37 +294,23 @@ def _occupy(work: Floats, width: Floats, count: int) -> None:
         width[at] = held
 
 
-def _streams(entries: Sequence[Entry], later: Mapping[int, float], slots: int) -> list[tuple[int, float]]:
-    """Where later arrivals of each priority come in the order, and their slots: those before somebody."""
-    found: list[tuple[int, float]] = []
-    most = _MOST_LATER * slots
-    for priority in sorted(later, reverse=True):
-        place = next((at for at, e in enumerate(entries) if e.plan.priority < priority), None)
-        width = min(later[priority], most)
-        if place is not None and width > 0.0:
-            found.append((place, width))
-            most -= width
-    return found
-
-
-def _with_streams(queue: Queue, streams: Sequence[tuple[int, float]]) -> tuple[Queue, Ints]:
-    """The queue with a column of endless work for each stream; and where the jobs are now."""
-    jobs = queue.release_ms.size
-    places = [place for place, _ in streams]
-    work = np.insert(queue.work, places, np.inf, axis=1)
-    width = np.insert(queue.width, places, 1.0, axis=0)
-    at = [place + number for number, place in enumerate(places)]
-    for column, (_, slots) in zip(at, streams, strict=True):
-        width[column] = slots
-    columns = np.setdiff1d(np.arange(jobs + len(at)), at)
-    made = Queue(
-        queue.slots,
-        work,
-        width,
-        np.insert(queue.release_ms, places, 0.0),
-        np.insert(queue.busy_slots, places, 0.0),
-        np.insert(queue.busy_ms, places, 0.0, axis=1),
-        queue.group,
-        queue.weight,
+def _with_later(
+    queue: Queue, is_job: Bools, later: Sequence[tuple[int, int]], to_come: Sequence[Later]
+) -> Queue:
+    """The queue with the columns of later jobs where ``is_job`` is false."""
+    columns, (samples, _, segments) = is_job.size, queue.work.shape
+    work, width = np.zeros((samples, columns, segments)), np.ones((columns, segments))
+    release, busy_ms = np.zeros((samples, columns)), np.zeros((samples, columns))
+    busy = np.zeros(columns)
+    work[:, is_job], width[is_job], release[:, is_job] = queue.work, queue.width, queue.release_ms
+    busy[is_job], busy_ms[:, is_job] = queue.busy_slots, queue.busy_ms
+    for column, (number, at) in zip(np.flatnonzero(~is_job), later, strict=True):
+        each = to_come[number]
+        # Work that does not come in a sample is none.
+        comes = np.isfinite(each.release_ms[:, at])
+        work[:, column, 0] = np.where(comes, each.work[:, at], 0.0)
+        width[column] = max(1e-3, min(queue.slots, each.width))
+        release[:, column] = np.where(comes, each.release_ms[:, at], 0.0)
+    return replace(
+        queue, work=work, width=width, release_ms=release, busy_slots=busy, busy_ms=busy_ms, comes=~is_job
     )
-    return made, columns

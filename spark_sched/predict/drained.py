@@ -16,7 +16,9 @@ from spark_sched.predict.queue_model import Played, Queue, play
 
 #: Jobs that are played event by event: at the front of an order, and with a group for each.
 FRONT_JOBS = 128
-_SHARING_JOBS = 48
+SHARING_JOBS = 48
+#: Rounds in which the later jobs are found that have come by a start: each start makes more of them count.
+_LATER_ROUNDS = 4
 #: Less than this part of the slots is none: a job behind would wait without an end.
 _LEAST_SHARE = 0.05
 
@@ -26,10 +28,13 @@ def play_many(queue: Queue) -> Played:
     jobs = queue.release_ms.size
     if queue.slots <= 0.0:
         return play(queue)
+    if not queue.plain:
+        return play(queue)
     if queue.weight.size == jobs > 1:
-        shared = jobs > _SHARING_JOBS and not queue.release_ms.any()
+        shared = jobs > SHARING_JOBS and not queue.release_ms.any()
         return _without_starts(queue, _sharing(queue) if shared else play(queue))
-    if queue.release_ms.any():
+    released = queue.release_ms if queue.comes is None else queue.release_ms[..., ~queue.comes]
+    if released.any():
         return play(queue)
     if queue.weight.size == 1 and jobs > FRONT_JOBS + FRONT_JOBS // 4:
         return _in_order(queue)
@@ -46,7 +51,7 @@ def _in_order(queue: Queue) -> Played:
         queue,
         work=queue.work[:, :FRONT_JOBS],
         width=queue.width[:FRONT_JOBS],
-        release_ms=queue.release_ms[:FRONT_JOBS],
+        release_ms=queue.release_ms[..., :FRONT_JOBS],
         busy_slots=queue.busy_slots[:FRONT_JOBS],
         busy_ms=queue.busy_ms[:, :FRONT_JOBS],
     )
@@ -56,14 +61,18 @@ def _in_order(queue: Queue) -> Played:
     taken = np.cumsum(np.where(endless, queue.width[:, 0], 0.0))
     slots = queue.slots - taken
     slots = np.where(slots < _LEAST_SHARE * queue.slots, 0.0, slots)
-    total = np.where(endless, 0.0, queue.work.sum(axis=2))
+    whole = np.where(endless, 0.0, queue.work.sum(axis=2))
+    # Later jobs count where they have come by then.
+    comes = np.zeros(whole.shape[1], dtype=np.bool_) if queue.comes is None else queue.comes
+    total = np.where(comes, 0.0, whole)
     with np.errstate(divide="ignore", invalid="ignore"):
         lasts = np.where(total > 0.0, total / slots, 0.0)
     before = np.cumsum(lasts, axis=1) - lasts
+    before = before + _later_before(queue, whole, before, slots)
     # The front takes longer than its work over the slots, since its stages leave slots idle.
     near = np.zeros_like(endless)
     near[FRONT_JOBS - FRONT_JOBS // 4 : FRONT_JOBS] = True
-    near = near & ~endless
+    near = near & ~endless & ~comes
     late = np.zeros((len(before), 1))
     if near.any():
         with np.errstate(invalid="ignore"):
@@ -77,6 +86,23 @@ def _in_order(queue: Queue) -> Played:
     return Played(
         np.concatenate((played.start_ms, start), axis=1), np.concatenate((played.end_ms, end), axis=1)
     )
+
+
+def _later_before(queue: Queue, work: Floats, before: Floats, slots: Floats) -> Floats:
+    """Time that jobs which come later take from those behind them, as those are ``before`` their start."""
+    more = np.zeros_like(before)
+    if queue.comes is None:
+        return more
+    release, places = queue.releases_ms, np.flatnonzero(queue.comes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_LATER_ROUNDS):
+            start, more = before + more, np.zeros_like(before)
+            for place in places:
+                behind = slice(place + 1, None)
+                comes = start[:, behind] > release[:, place, None]
+                taken = np.where(work[:, place, None] > 0.0, work[:, place, None] / slots[behind], 0.0)
+                more[:, behind] += np.where(comes, taken, 0.0)
+    return more
 
 
 def _without_starts(queue: Queue, played: Played) -> Played:

@@ -4,7 +4,8 @@ The model is fluid. A job is a chain of *segments*, one for each stage or for se
 slot-milliseconds and the most slots on which they can run at once. All samples are played together, each
 with a clock of its own, from event to event. An event is the end of a segment or a release. The slots go to
 groups of jobs by weight (max-min fair), and within a group to jobs in their order, as many as each can use.
-So one group is a priority queue, and a group for each job is processor sharing.
+So one group is a priority queue, and a group for each job is processor sharing. Groups may be parts of
+others, with floors and ceilings (`Layer`), and jobs may share limits whatever groups they are in (`Limit`).
 
 With many jobs there are too many events. A step then lasts for a small part of the time played so far, and
 what a job leaves of its part of the step goes to the next one. The error of a time is about that part of it.
@@ -13,6 +14,7 @@ what a job leaves of its part of the step goes to the next one. The error of a t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -39,6 +41,38 @@ _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """Nodes of a tree that divide slots among the nodes below them; those of a parent follow each other.
+
+    Attributes:
+        parent: of each node, its number in the layer above, rising from 0; the root is the only one there.
+        weight: of each node, above 0.
+        floor: slots that it gets before its siblings have more than theirs.
+        ceiling: the most slots that it gets; infinite: no limit.
+    """
+
+    parent: Ints
+    weight: Floats
+    floor: Floats
+    ceiling: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What some of the jobs may have together.
+
+    Attributes:
+        jobs: their columns, in the order in which they are admitted.
+        slots: the most slots; infinite: no limit.
+        running: the most of them that run until they end; None: no limit.
+    """
+
+    jobs: Ints
+    slots: float
+    running: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """S samples of J jobs of up to K segments. Jobs of a group follow each other, in their order.
 
@@ -47,11 +81,15 @@ class Queue:
         work: slot-milliseconds of segments, shape (S, J, K); 0: the segment does not exist. Infinite work is
             that of a job of which nothing is known: it keeps its slots for ever.
         width: most slots of a segment, shape (J, K), above 0.
-        release_ms: when a job may start, from now, shape (J,); infinite: nobody knows.
+        release_ms: when a job may start, from now, shape (J,) or (S, J); infinite: nobody knows.
         busy_slots: slots on which a job's tasks run now, shape (J,). No other job gets them before
             ``busy_ms`` is over, shape (S, J).
         group: where each group begins among the jobs, rising from 0.
         weight: of each group, above 0.
+        layers: those above the groups, from the top down to the groups themselves; empty: all groups are
+            siblings, without floors and ceilings.
+        limits: of jobs, those of the lower queues first.
+        comes: whether a column is of jobs that have yet to come, shape (J,); None: none is.
     """
 
     slots: float
@@ -62,6 +100,19 @@ class Queue:
     busy_ms: Floats
     group: Ints
     weight: Floats
+    layers: tuple[Layer, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    comes: Bools | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but groups and weights divides the slots."""
+        return not self.layers and not self.limits
+
+    @property
+    def releases_ms(self) -> Floats:
+        """Shape (S, J)."""
+        return np.broadcast_to(self.release_ms, self.work.shape[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +155,7 @@ class _State:
         self._at = empty.astype(np.int64)
         self._started, self._ended = empty.astype(np.bool_), empty.astype(np.bool_)
         first = np.ones(jobs, dtype=np.bool_)
-        if queue.group.size == 1 and self._released:
+        if queue.group.size == 1 and self._released and queue.plain:
             # Nobody behind the front gets slots until the front leaves some.
             first[_FRONT:] = queue.busy_slots[_FRONT:] > 0.0
             self._behind = np.flatnonzero(~first)
@@ -133,7 +184,7 @@ class _State:
         kept = None
         if self._busy:
             kept = np.minimum(self._kept(width) * step[:, None], wanted)
-        given = self._shared(wanted, self._queue.slots * step, kept)
+        given = self._shared(wanted, step, kept)
         new = (given > _NOTHING) & ~self._started
         if new.any():
             sample, column = np.nonzero(new)
@@ -161,14 +212,12 @@ class _State:
             if not self._behind.size or (width.sum(axis=1) >= self._queue.slots).all():
                 break
             self._open_more()
-        rate = self._shared(
-            width, np.full(self._clock.size, self._queue.slots), self._kept(width) if self._busy else None
-        )
+        rate = self._shared(width, np.ones(self._clock.size), self._kept(width) if self._busy else None)
         lasts = np.full_like(rate, np.inf)
         np.divide(self._left, rate, out=lasts, where=rate > _NOTHING)
         until = lasts.min(axis=1, initial=np.inf)
         if not self._released:
-            wait = self._queue.release_ms[self._jobs] - self._clock[:, None]
+            wait = self._queue.releases_ms[:, self._jobs] - self._clock[:, None]
             wait = np.where((wait > _NOTHING) & ~self._ended, wait, np.inf)
             until = np.minimum(until, wait.min(axis=1, initial=np.inf))
         if self._busy:
@@ -178,11 +227,30 @@ class _State:
         return np.asarray(until)
 
     def _usable_width(self) -> Floats:
-        if self._released:
-            return self._width
-        ready = self._clock[:, None] >= self._queue.release_ms[self._jobs] - _NOTHING
-        self._released = bool((ready | self._ended).all())
-        return np.where(ready, self._width, 0.0)
+        width = self._width
+        if not self._released:
+            ready = self._clock[:, None] >= self._queue.releases_ms[:, self._jobs] - _NOTHING
+            self._released = bool((ready | self._ended).all())
+            width = np.where(ready, width, 0.0)
+        return self._admitted(width) if self._queue.limits else width
+
+    def _admitted(self, width: Floats) -> Floats:
+        """Without the jobs that wait until others of their queue end. Those that come later wait behind."""
+        width = width.copy()
+        for limit in self._queue.limits:
+            if limit.running is None:
+                continue
+            at = self._columns(limit)
+            runs = (width[:, at] > 0.0) & (np.cumsum(width[:, at] > 0.0, axis=1) <= limit.running)
+            width[:, at] = np.where(runs, width[:, at], 0.0)
+        return width
+
+    def _columns(self, limit: Limit) -> Ints:
+        """Where the jobs of the limit are now, in its order."""
+        place = np.full(self._group_of.size, -1, dtype=np.int64)
+        place[self._jobs] = np.arange(self._jobs.size)
+        at = place[limit.jobs]
+        return np.asarray(at[at >= 0])
 
     def _kept(self, width: Floats) -> Floats:
         """Slots that running tasks do not give up."""
@@ -190,14 +258,41 @@ class _State:
         self._busy = bool((left & ~self._ended).any())
         return np.minimum(np.where(left, self._queue.busy_slots[self._jobs], 0.0), width)
 
-    def _shared(self, wanted: Floats, there_is: Floats, kept: Floats | None) -> Floats:
-        """``there_is``, shape (S,), divided among jobs that want that much; first what they keep anyway."""
+    def _shared(self, wanted: Floats, time: Floats, kept: Floats | None) -> Floats:
+        """The slots for this time, shape (S,), divided among jobs that want that much; first what they keep
+        anyway."""
+        there_is = self._queue.slots * time
         if kept is not None:
             total = kept.sum(axis=1)
             # More slots may be busy than there are, after an executor was lost.
             kept = kept * np.minimum(1.0, there_is / np.maximum(total, _NOTHING))[:, None]
-            more = self._shared(wanted - kept, np.maximum(0.0, there_is - total), None)
-            return np.asarray(kept + more)
+        if self._queue.layers and wanted.size:
+            return self._by_layers(wanted, time, np.zeros_like(wanted) if kept is None else kept)
+        if kept is None:
+            return self._by_groups(self._capped(wanted, time, None), there_is)
+        more = self._capped(wanted - kept, time, kept)
+        return np.asarray(kept + self._by_groups(more, np.maximum(0.0, there_is - total)))
+
+    def _capped(self, wanted: Floats, time: Floats, kept: Floats | None) -> Floats:
+        """No more than the limits of slots leave, beside what is kept."""
+        limits = [limit for limit in self._queue.limits if np.isfinite(limit.slots)]
+        capped = wanted.copy() if limits else wanted
+        for limit in limits:
+            at = np.sort(self._columns(limit))
+            if not at.size:
+                continue
+            room = limit.slots * time
+            if kept is not None:
+                room = np.maximum(0.0, room - kept[:, at].sum(axis=1))
+            if self._queue.weight.size == 1:
+                capped[:, at] = _in_order(capped[:, at], room[:, None])
+            else:
+                capped[:, at] = filled(
+                    capped[:, at], room, self._queue.weight[self._group_of[self._jobs[at]]]
+                )
+        return capped
+
+    def _by_groups(self, wanted: Floats, there_is: Floats) -> Floats:
         groups = self._queue.weight.size
         if groups == 1:
             return _in_order(wanted, there_is[:, None])
@@ -205,11 +300,38 @@ class _State:
             return filled(wanted, there_is, self._queue.weight[self._jobs])
         of = self._group_of[self._jobs]
         starts = np.flatnonzero(np.diff(of, prepend=-1))
-        sizes = np.diff(np.append(starts, of.size))
         parts = filled(np.add.reduceat(wanted, starts, axis=1), there_is, self._queue.weight[of[starts]])
-        before = np.cumsum(wanted, axis=1) - wanted
-        before -= np.repeat(before[:, starts], sizes, axis=1)
-        return np.asarray(np.clip(np.repeat(parts, sizes, axis=1) - before, 0.0, wanted))
+        return _in_groups(wanted, parts, starts)
+
+    def _by_layers(self, wanted: Floats, time: Floats, kept: Floats) -> Floats:
+        # 1. From the bottom up: what each node wants and keeps, no more than its ceiling.
+        of = self._group_of[self._jobs]
+        below = starts = np.flatnonzero(np.diff(of, prepend=-1))
+        nodes = of[starts]
+        wants, keeps, steps = wanted, kept, []
+        for layer in reversed(self._queue.layers):
+            keeps = np.add.reduceat(keeps, below, axis=1)
+            most = np.maximum(keeps, np.minimum(layer.ceiling[nodes], self._queue.slots) * time[:, None])
+            wants = np.minimum(np.add.reduceat(wants, below, axis=1), most)
+            parents = layer.parent[nodes]
+            below = np.flatnonzero(np.diff(parents, prepend=-1))
+            floors = np.minimum(wants, layer.floor[nodes] * time[:, None])
+            steps.append((wants, np.maximum(keeps, floors), layer.weight[nodes], below))
+            nodes = parents[below]
+        # 2. From the top down: parts by floors and weights.
+        parts = np.asarray((self._queue.slots * time)[:, None])
+        for wants, least, weight, below in reversed(steps):
+            edges = [*below.tolist(), weight.size]
+            parts = np.concatenate(
+                [
+                    parts_of(wants[:, a:b], least[:, a:b], parts[:, number], weight[a:b])
+                    for number, (a, b) in enumerate(pairwise(edges))
+                ],
+                axis=1,
+            )
+        # 3. In each group in order, beside what is kept.
+        more = _in_groups(wanted - kept, parts - np.add.reduceat(kept, starts, axis=1), starts)
+        return np.asarray(kept + more)
 
     def _go_on(self, sample: Ints, column: Ints) -> None:
         """To the next segments of these jobs; or they end."""
@@ -272,7 +394,7 @@ def _over_by_ms(queue: Queue) -> Floats:
     taken = np.where(endless.any(axis=(0, 2)), queue.width.max(axis=1), 0.0).sum()
     free = max(_LEAST_FREE * queue.slots, queue.slots - float(taken))
     longest = (work / np.minimum(queue.width, free)).sum(axis=2).max(axis=1)
-    released = np.where(np.isfinite(queue.release_ms), queue.release_ms, 0.0).max()
+    released = np.where(np.isfinite(queue.releases_ms), queue.releases_ms, 0.0).max(axis=1)
     busy = np.where(np.isfinite(queue.busy_ms), queue.busy_ms, 0.0).max(axis=1)
     return np.asarray(work.sum(axis=(1, 2)) / free + longest + released + busy)
 
@@ -282,6 +404,41 @@ def _in_order(wanted: Floats, there_is: Floats) -> Floats:
     upto = np.minimum(np.cumsum(wanted, axis=1), there_is)
     upto[:, 1:] -= upto[:, :-1].copy()
     return np.asarray(upto)
+
+
+def _in_groups(wanted: Floats, parts: Floats, starts: Ints) -> Floats:
+    """The parts of groups, shape (S, G), given to their jobs in order."""
+    sizes = np.diff(np.append(starts, wanted.shape[1]))
+    before = np.cumsum(wanted, axis=1) - wanted
+    before -= np.repeat(before[:, starts], sizes, axis=1)
+    return np.asarray(np.clip(np.repeat(parts, sizes, axis=1) - before, 0.0, wanted))
+
+
+def parts_of(wanted: Floats, least: Floats, there_is: Floats, weight: Floats) -> Floats:
+    """Parts of siblings, shape (S, N), of what their parent has, shape (S,): ``least`` first, and then by
+    weight, so that each has ``min(wanted, max(least, level * weight))``.
+
+    Args:
+        least: no more than ``wanted``; reduced evenly where it is more than there is.
+    """
+    if wanted.shape[1] == 1:
+        return np.minimum(wanted, there_is[:, None])
+    promised = least.sum(axis=1)
+    least = least * np.minimum(1.0, there_is / np.maximum(promised, _NOTHING))[:, None]
+    # What all have together rises with the level, by the weights of those between the two bounds of theirs.
+    bounds = np.concatenate((least / weight, wanted / weight), axis=1)
+    order = np.argsort(bounds, axis=1)
+    bounds = np.take_along_axis(bounds, order, axis=1)
+    slope = np.cumsum(np.concatenate((weight, -weight))[order], axis=1)[:, :-1]
+    have = np.zeros_like(bounds)
+    np.cumsum(np.maximum(slope, 0.0) * np.diff(bounds, axis=1), axis=1, out=have[:, 1:])
+    have += least.sum(axis=1, keepdims=True)
+    enough = np.minimum(there_is, wanted.sum(axis=1))
+    below = np.clip((have < enough[:, None]).sum(axis=1) - 1, 0, slope.shape[1] - 1)
+    rows = np.arange(below.size)
+    rises = np.maximum(slope[rows, below], _NOTHING * weight.max())
+    level = bounds[rows, below] + np.maximum(0.0, enough - have[rows, below]) / rises
+    return np.asarray(np.clip(level[:, None] * weight, least, np.maximum(least, wanted)))
 
 
 def filled(wanted: Floats, there_is: Floats, weight: Floats) -> Floats:

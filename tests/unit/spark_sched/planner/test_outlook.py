@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from spark_sched.config.queues import Amount, PlacementRule, QueueSpec, QueueTree
 from spark_sched.planner.outlook import Outlook
-from spark_sched.planner.queue import LaterArrivals
 from spark_sched.policies import EndQuantiles, JobPlan, Plan, QueuedBehind
 from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.predict.later import Kind
 from spark_sched.protocol.plan import PoolShare
 from spark_sched.state import (
     ClusterState,
@@ -259,15 +260,18 @@ def test_a_job_in_a_pool_of_its_own_has_a_start_if_its_part_is_a_slot(jobs: int,
 
 
 def test_work_of_higher_priority_that_keeps_coming_delays_those_behind():
-    seen, known, planned = queue(KNOWN["j"], running=0)
+    seen, known, planned = queue(*[KNOWN["j"]] * 10, running=0)
     outlook = Outlook(Clock())
-    before = outlook.ends(seen, known, planned, 1_000)["j0"]
-    for number in range(20):  # half of the slots
-        outlook._later.arrive(1_000 + 5_000 * number, 7, 10_000.0)
-    outlook._later._since_ms = 1_000
+    before = outlook.ends(seen, known, planned, 1_000)["j9"]
+    outlook._later.lasted_ms(1_000)
+    for number in range(40):  # half of the slots
+        outlook._later.arrive(1_000 + 5_000 * number, Kind(0, 7), 10_000.0, 1.0)
     outlook._again_at_ms = 0.0
-    after = outlook.ends(seen, known, planned, 101_000)["j0"]
-    assert after.p50_ms - 101_000 == pytest.approx(2.0 * (before.p50_ms - 1_000), rel=0.1)
+    after = outlook.ends(seen, known, planned, 201_000)["j9"]
+    # 150 s of work; such arrivals last for 200 s more in half of the samples.
+    assert after.p50_ms - 201_000 == pytest.approx(1.7 * (before.p50_ms - 1_000), rel=0.15)
+    # How many come, and for how long, is less certain than how long the ten jobs take.
+    assert after.p90_ms - after.p10_ms > 3.0 * (before.p90_ms - before.p10_ms)
 
 
 @pytest.mark.parametrize(
@@ -294,22 +298,64 @@ def test_jobs_that_arrive_in_a_long_pause_are_newcomers(
     assert len(outlook._later._seen) == (young if cleared else counts)
 
 
-@pytest.mark.parametrize("per_s", [1, 40, 100, 1_000])
-def test_later_arrivals_have_a_rate_however_many_there_are(per_s: int):
-    """100 slot-ms each."""
-    later = LaterArrivals()
-    later.rates(0)
-    for number in range(60 * per_s):
-        later.arrive(1_000 * number // per_s, 7, 100.0)
-    assert later.rates(60_000)[7] == pytest.approx(0.1 * per_s, rel=0.02)
+def tenants(**first: Any) -> QueueTree:
+    """A queue for user u with these keys, and one for all others."""
+    return QueueTree(
+        (QueueSpec("mine", **first), QueueSpec("theirs")), (PlacementRule("mine", user="u"),), "theirs"
+    )
 
 
-def test_many_arrivals_just_after_the_start_have_no_rate_yet():
-    later = LaterArrivals()
-    later.rates(0)
-    for number in range(2_000):
-        later.arrive(number, 7, 100.0)
-    assert later.rates(19_999) == {}
+def of_two_users(*users: str) -> tuple[Snapshot, dict[str, Forecast], Plan]:
+    """Jobs of four tasks of 10 to 20 s on four slots, none of which has begun."""
+    seen, known, planned = queue(*[KNOWN["j"]] * len(users), running=0)
+    jobs = [
+        replace(job, marks=replace(job.marks, user=user))
+        for job, user in zip(seen.jobs.values(), users, strict=True)
+    ]
+    return cluster(*jobs), known, planned
+
+
+@pytest.mark.parametrize(
+    ("tree", "last_s"),
+    [
+        # The first five go before it, and the last one has all slots at the end.
+        (None, 90.0),
+        # Below its floor it is first.
+        (tenants(floor=Amount(4)), 15.0),
+        # Two of four slots from the start, beside the others.
+        (tenants(weight=1.0), 30.0),
+        (tenants(floor=Amount(2), ceiling=Amount(2)), 30.0),
+        (tenants(weight=1.0, ceiling=Amount(1)), 60.0),
+    ],
+)
+def test_the_last_job_ends_as_its_queue_gets_slots(tree: QueueTree | None, last_s: float):
+    seen, known, planned = of_two_users(*"vvvvvu")
+    found = Outlook(Clock(), tree=tree).ends(seen, known, planned, 1_000)
+    assert found["j5"].p50_ms == pytest.approx(1_000 + 1_000 * last_s, rel=0.1)
+
+
+def test_jobs_at_a_ceiling_leave_slots_to_those_behind():
+    """Without floors and weights the order is the plan's."""
+    seen, known, planned = of_two_users("u", "u", "v")
+    found = Outlook(Clock(), tree=tenants(ceiling=Amount(1))).ends(seen, known, planned, 1_000)
+    ends_s = [(found[f"j{at}"].p50_ms - 1_000) / 1_000.0 for at in range(3)]
+    assert ends_s == pytest.approx([60.0, 120.0, 20.0], rel=0.1)
+
+
+def test_a_job_waits_to_be_admitted_until_one_of_its_queue_ends():
+    """Though slots are idle: each of the two jobs of the queue has a task, and the cluster four slots."""
+    seen, known, planned = of_two_users("u", "u", "v")
+    small = [replace(job, stages=(stage(1, running=0),)) for job in seen.jobs.values()]
+    found = Outlook(Clock(), tree=tenants(max_running_jobs=1)).ends(cluster(*small), known, planned, 1_000)
+    assert [found[f"j{at}"].start_ms[1] for at in range(3)] == pytest.approx([1_000, 16_000, 1_000], rel=0.1)
+
+
+def test_a_job_behind_an_unknown_one_of_its_queue_has_no_number():
+    seen, known, planned = of_two_users("u", "u", "v")
+    known["j0"] = Forecast()
+    found = Outlook(Clock(), tree=tenants(max_running_jobs=1, weight=1.0)).ends(seen, known, planned, 1_000)
+    assert found["j1"] == QueuedBehind(1)
+    assert isinstance(found["j2"], EndQuantiles)
 
 
 @pytest.mark.parametrize("jobs", [10, 200])
@@ -327,3 +373,14 @@ def test_the_slots_of_the_cluster_are_added_up_once_and_not_for_each_job(monkeyp
     found = Outlook(Clock()).ends(seen, known, planned, 50_000)
     assert len(found) == jobs
     assert counts == 3  # for what remains of jobs, for the queue, and for the crowd
+
+
+def test_each_newcomer_is_asked_about_in_its_own_queue():
+    outlook = Outlook(Clock(), tree=tenants(ceiling=Amount(1)))
+    found = []
+    for user in "uv":
+        seen, known, planned = of_two_users(user)
+        answered = outlook.of_newcomer("j0", seen, known, planned, 1_000)
+        assert answered is not None
+        found.append(float(answered.quantile(0.5)))
+    assert found == pytest.approx([60.0, 15.0], rel=0.1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.predict.drained import FRONT_JOBS, play_many
-from spark_sched.predict.queue_model import Queue, filled, play
+from spark_sched.predict.queue_model import Queue, filled, parts_of, play
 
 
 def queue(
@@ -198,3 +198,27 @@ def test_jobs_of_very_different_sizes_all_end_in_the_steps_there_are(
     ends = np.array([np.minimum(size, each).sum() / 16 for each in size]) if shared else np.cumsum(size) / 16
     assert np.isfinite(played).all()
     assert played == pytest.approx(ends, rel=error)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 100.0), st.floats(0.0, 1.0), st.sampled_from((0.5, 1.0, 3.0))),
+        min_size=1, max_size=7,
+    ),
+    st.floats(0.1, 500.0),
+)  # fmt: skip
+def test_parts_keep_floors_and_rise_with_one_level(nodes: list[tuple[float, float, float]], there_is: float):
+    want = np.array([[wanted for wanted, _, _ in nodes]])
+    least = want * np.array([[part for _, part, _ in nodes]])
+    weight = np.array([each for _, _, each in nodes])
+    parts = parts_of(want, least, np.array([there_is]), weight)
+    assert (parts <= want + 1e-6).all()
+    assert parts.sum() == pytest.approx(min(there_is, want.sum()), rel=1e-6, abs=1e-6)
+    if least.sum() <= there_is:
+        assert (parts >= least - 1e-6).all()
+    # Nobody has more for its weight than one that wants more, but for its floor.
+    hungry = parts[0] < want[0] - 1e-6
+    above = parts[0] > np.minimum(least[0], want[0]) + 1e-6
+    if hungry.any() and above.any():
+        levels = parts[0] / weight
+        assert levels[above].max() <= levels[hungry].min() + 1e-6
