@@ -61,6 +61,7 @@ def job(name: str, at_ms: Any = 1000) -> dict[str, Any]:
         "name": name,
         "user": name,
         "class": name,
+        "queue_name": name,
         "priority": name,
         "outcome": name,
         "submitted_ms": at_ms,
@@ -87,6 +88,9 @@ def entries(names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             "plan": {"number": last, "policy": last},
             "left_out": {"jobs": 1},
             "classes": [{"class": name, "jobs_ended": name, "slot_ms": {"run": 1}} for name in names],
+            "queues": [
+                {"queue": name, "floor_slots": name, "weight": name, "sums": job(name)} for name in names
+            ],
             "counters": dict.fromkeys(names, 1),
         },
     )
@@ -122,6 +126,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryServer]:
     huge["slot_ms"] = {"run": 1, LONG[:MOST_FIELD]: 1}
     huge["story"] = [{"at_ms": 1, "text": LONG}, *({"at_ms": n, "text": f"news {n}"} for n in range(5000))]
     classes = [{"class": f"c{n}"} for n in range(5000)]
+    queues = [
+        {"queue": LONG[:MOST_FIELD], "sums": "none", "weight": 1e308},
+        *({"queue": f"q{n}"} for n in range(5000)),
+    ]
     counters = {LONG[:MOST_FIELD]: 1, **{f"counter {n}": n for n in range(5000)}}
     odd: list[tuple[str, Any, Any]] = [("job", at, job(f"at {at}", at)) for at in EXTREMES]
     odd += [
@@ -133,7 +141,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryServer]:
         ("change", 5, {"by": LONG, "what": LONG}),
         ("plan", 5, {"plan": {"policy": LONG}}),
     ]
-    odd += [("end", -(2**63), {"classes": classes, "counters": counters, "application": LONG})]
+    last = {"classes": classes, "queues": queues, "counters": counters, "application": LONG}
+    odd += [("end", -(2**63), last)]
     write(folder, "odd", odd)
     with history_server(folder, attach.build().as_posix()) as found:
 
@@ -186,14 +195,16 @@ def test_what_is_wrong_in_size_number_or_type_breaks_no_page_and_fills_none(serv
     assert {f"at {at}" for at in EXTREMES} <= set(cells)
     assert max(map(len, cells)) < 1000
     assert len(page) < 2_000_000
-    assert "counter 10" in cells
+    assert {"q10", "counter 10"} <= set(cells)
+    assert "q4999" not in cells
     assert "counter 4999" not in cells
     for at in EXTREMES:
         assert "stage 0.0 of 1 tasks" in server.get(f"/history/odd/scheduling/job/?name=at+{at}")
 
 
 def test_a_key_that_no_link_can_hold_is_shown_without_one(server):
-    rows = [row for row in server.get("/history/odd/scheduling/").split("<tr") if "&lt;pwn&gt;" in row]
+    _, *rows = server.get("/history/odd/scheduling/").split("<tr")
+    rows = [row for row in rows if "&lt;pwn&gt;" in row]
     assert rows
     assert not [row for row in rows if "<a " in row]
 
