@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.plain_text import short
 from spark_sched.view.rendering import as_html, as_text
+from spark_sched.view.sums import (
+    GroupStatus,
+    JobSlots,
+    QueueStatus,
+    SlotTimes,
+    read_fields,
+    read_group,
+    read_queue,
+)
 
 #: Version of the document's layout. New fields do not change it.
 SCHEMA = 1
 _MOST_NAMES = 10
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,18 +420,18 @@ class Status:
             plan = document["plan"]
             return cls(
                 now_ms=document["now_ms"],
-                application=_read(Application, document["application"]),
+                application=read_fields(Application, document["application"]),
                 policy=document["policy"],
-                planner=_read(PlannerStatus, document["planner"]),
-                plan=None if plan is None else _read(PlanStatus, plan),
+                planner=read_fields(PlannerStatus, document["planner"]),
+                plan=None if plan is None else read_fields(PlanStatus, plan),
                 jobs=tuple(map(_job, document["jobs"])),
                 executors=tuple(map(_executor, document.get("executors", ()))),
                 counters=dict(document.get("counters", {})),
-                classes=tuple(_group(each, "class") for each in document.get("classes", ())),
-                users=tuple(_group(each, "user") for each in document.get("users", ())),
+                classes=tuple(read_group(each, "class") for each in document.get("classes", ())),
+                users=tuple(read_group(each, "user") for each in document.get("users", ())),
                 reservations_paused=document.get("reservations_paused", False),
                 mode=document.get("mode", "on"),
-                queues=tuple(map(_queue, document.get("queues", ()))),
+                queues=tuple(map(read_queue, document.get("queues", ()))),
                 warnings=tuple(document.get("warnings", ())),
             )
         except (KeyError, TypeError) as error:
@@ -460,7 +467,7 @@ class Status:
         return as_html(self)
 
 
-def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:
+def read_fields(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:
     """Of a dataclass whose fields have the document's names; ``read`` are those that need reading. A field
     with a default may be absent."""
     names = [
@@ -472,36 +479,38 @@ def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:
 
 
 def _executor(given: Mapping[str, Any]) -> ExecutorStatus:
-    return _read(ExecutorStatus, given, held=tuple(_read(HeldFor, each) for each in given["held"]))
-
-
-def _group(given: Mapping[str, Any], kind: str) -> GroupStatus:
-    return _read(
-        GroupStatus,
-        given,
-        name=given[kind],
-        slots=_read(JobSlots, given["slots"]),
-        slot_ms=_read(SlotTimes, given["slot_ms"]),
+    return read_fields(
+        ExecutorStatus, given, held=tuple(read_fields(HeldFor, each) for each in given["held"])
     )
 
 
-def _queue(given: Mapping[str, Any]) -> QueueStatus:
-    sums = _group({**given["sums"], "queue": given["queue"]}, "queue") if "sums" in given else None
-    return _read(QueueStatus, given, sums=sums)
+def read_group(given: Mapping[str, Any], kind: str) -> GroupStatus:
+    return read_fields(
+        GroupStatus,
+        given,
+        name=given[kind],
+        slots=read_fields(JobSlots, given["slots"]),
+        slot_ms=read_fields(SlotTimes, given["slot_ms"]),
+    )
+
+
+def read_queue(given: Mapping[str, Any]) -> QueueStatus:
+    sums = read_group({**given["sums"], "queue": given["queue"]}, "queue") if "sums" in given else None
+    return read_fields(QueueStatus, given, sums=sums)
 
 
 def _job(given: Mapping[str, Any]) -> JobStatus:
     forecast = given["forecast"]
-    return _read(
+    return read_fields(
         JobStatus,
         given,
-        marks=_read(MarksInForce, given, job_class=given["class"]),
-        times=_read(JobTimes, given),
-        order=_read(JobOrder, given),
-        stages=tuple(_read(StageStatus, each) for each in given["stages"]),
-        slots=_read(JobSlots, given["slots"]),
-        forecast=None if forecast is None else _read(EndForecast, forecast),
-        slot_ms=_read(SlotTimes, given["slot_ms"]),
-        story=tuple(_read(StoryEntry, each) for each in given.get("story", ())),
-        notes=_read(JobNotes, given, warnings=tuple(given.get("warnings", ()))),
+        marks=read_fields(MarksInForce, given, job_class=given["class"]),
+        times=read_fields(JobTimes, given),
+        order=read_fields(JobOrder, given),
+        stages=tuple(read_fields(StageStatus, each) for each in given["stages"]),
+        slots=read_fields(JobSlots, given["slots"]),
+        forecast=None if forecast is None else read_fields(EndForecast, forecast),
+        slot_ms=read_fields(SlotTimes, given["slot_ms"]),
+        story=tuple(read_fields(StoryEntry, each) for each in given.get("story", ())),
+        notes=read_fields(JobNotes, given, warnings=tuple(given.get("warnings", ()))),
     )

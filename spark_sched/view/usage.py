@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_sched.view.status import GroupStatus, JobStatus, SlotTimes, Status
+from spark_sched.view.status import JobStatus, Status
+from spark_sched.view.sums import GroupStatus, SlotTimes
 
 #: Kinds as ``spark-sched usage`` names them, with the document's names. ``run`` has what failed or was
 #: cancelled, too, and ``copies`` all that copies ran, whether they won or lost.

@@ -360,3 +360,44 @@ def test_a_queue_that_has_had_its_slot_hours_admits_no_job_until_they_are_a_day_
         "other": 3.0,
         "after": 26.25,
     }
+
+
+ONE_TO_THREE = """
+default = "team"
+[queues.team]
+weight = 1
+[queues.other]
+weight = 3
+[[rules]]
+queue = "other"
+user = "cat"
+"""
+
+
+def test_uwfq_orders_the_users_of_a_queue_after_the_weights_of_queues(tmp_path: Path) -> None:
+    path = tmp_path / "queues.toml"
+    path.write_text(ONE_TO_THREE)
+    settings = {"spark.sched.queues": read_queues(path).to_json()}
+    jobs = [
+        job("first", 4, user="zoe"),
+        job("ann-1", 8, at_ms=10),
+        job("ann-2", 8, at_ms=20),
+        job("bob", 8, user="bob", at_ms=30),
+        job("cat", 9, user="cat", at_ms=40),
+    ]
+    cluster = ClusterSpec(uniform_nodes(1, 4))
+
+    def ended(policy: str, settings: dict[str, str]) -> dict[str, int | None]:
+        return ends(simulate(cluster, jobs, policy, predictor="oracle", settings=settings, check=True))
+
+    # 1. Within the queue Bob's one job comes before the second one of Ann, who was there before him. While
+    # Cat's nine tasks run, three of four slots are Cat's, although Cat came last: three rounds of one second
+    # after the first second. In these Ann has one slot.
+    assert ended("uwfq", settings) == {"first": 1000, "cat": 4000, "ann-1": 6000, "bob": 8000, "ann-2": 10000}
+    # 2. Without queues Cat waits for its turn among the users.
+    alone = ended("uwfq", {})
+    assert alone["bob"] < alone["ann-2"]
+    assert alone["cat"] > 4000
+    # 3. It is the policy that puts Bob before Ann.
+    fifo = ended("fifo", settings)
+    assert (fifo["cat"], fifo["bob"] > fifo["ann-2"]) == (4000, True)

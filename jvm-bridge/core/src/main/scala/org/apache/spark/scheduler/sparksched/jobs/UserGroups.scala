@@ -17,7 +17,8 @@ import org.apache.spark.util.{ThreadUtils, Utils}
  *
  * A provider may ask a server that is slow or away, so that it is asked in threads of its own. `learn` waits for the first answer about a
  * user, for a limited time and without the scheduler's lock. `known` never waits. An answer is kept for some minutes; then the user is
- * asked about again, and the old answer counts until there is a new one. Where there is no answer, the next try is a minute later.
+ * asked about again, and the old answer counts until there is a new one. After a failure the next try is a minute later, and a provider
+ * that gave no answer in time is not waited for during the next minute, whatever user it is asked about.
  *
  * @param ask the provider
  * @param limitMs how long `learn` waits
@@ -33,9 +34,11 @@ private[sparksched] final class UserGroups(
     def answer: Option[Set[String]] =
       if (!asked.isDone) None
       else try Some(asked.get()) catch { case _: ExecutionException => None }
-    def isOver: Boolean = nowNs() - sinceNs > (if (answer.isDefined) KeptNs else RetryNs)
+    def isOver: Boolean = asked.isDone && nowNs() - sinceNs > (if (answer.isDefined) KeptNs else RetryNs)
   }
 
+  // When it last gave no answer in time. It is not waited for soon again: the others would wait for each user of it.
+  @volatile private var silentNs = Option.empty[Long]
   private val entries = mutable.LinkedHashMap.empty[String, Entry]
 
   /** The user's groups as far as they are known now; None: they are not. */
@@ -56,8 +59,11 @@ private[sparksched] final class UserGroups(
         (entry, true)
       }
     }
-    if (isNew && entry.groups.isEmpty) try entry.asked.get(limitMs, TimeUnit.MILLISECONDS) catch {
-      case _: TimeoutException => logWarning(s"spark_sched: the groups of a user are unknown: no answer within $limitMs ms")
+    val waits = isNew && entry.groups.isEmpty && !silentNs.exists(nowNs() - _ <= RetryNs)
+    if (waits) try entry.asked.get(limitMs, TimeUnit.MILLISECONDS) catch {
+      case _: TimeoutException =>
+        silentNs = Some(nowNs())
+        logWarning(s"spark_sched: the groups of a user are unknown: no answer within $limitMs ms")
       case _: ExecutionException => // It is logged where it failed.
     }
   }

@@ -45,9 +45,24 @@ final class UserGroupsSuite extends AnyFunSuite with BeforeAndAfterAll {
     val letGo = new CountDownLatch(1)
     val w = new World(limitMs = 10)((_, _) => { letGo.await(); Set("late") })
     assert(w.learn("ann") === None)
-    assert(w.learn("ann") === None && w.asked.get === 1)
+    w.minutes = 3
+    assert(w.learn("ann") === None && w.asked.get === 1, "it still has to answer")
     letGo.countDown()
     until("the answer was to count")(w.groups.known("ann") === Some(Set("late")))
+  }
+
+  test("a provider that was not waited for to the end is not waited for again within a minute, whoever the user is") {
+    val letGo = new CountDownLatch(1)
+    val w = new World(limitMs = 10)((_, _) => { letGo.await(); Set("late") })
+    assert(w.learn("ann") === None)
+    // A thread that is interrupted notices it where it waits.
+    Thread.currentThread.interrupt()
+    assert(w.learn("bob") === None && Thread.interrupted())
+    w.minutes = 2
+    Thread.currentThread.interrupt()
+    assertThrows[InterruptedException](w.learn("cat"))
+    letGo.countDown()
+    until("the answer was to count")(w.groups.known("bob") === Some(Set("late")))
   }
 
   test("a user of whom the provider knows nothing has no groups, and is asked about again after a minute") {
