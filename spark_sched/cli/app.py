@@ -34,7 +34,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "resume": ("spark_sched.cli.steer:resume", "Let a job on hold start tasks again."),
         "cancel": ("spark_sched.cli.steer:cancel", "Cancel the Spark jobs that run for a live job."),
         "end": ("spark_sched.cli.steer:end", "End a live job that does not end by itself."),
-        "queue": ("spark_sched.cli.queue", "Show and change the tenants' queues of a live application."),
+        "queue": ("spark_sched.cli.queues", "Show and change the tenants' queues of a live application."),
         "pause": ("spark_sched.cli.steer:pause", "Release all held slots of an application; hold none."),
         "unpause": ("spark_sched.cli.steer:unpause", "Let the jobs of an application hold slots again."),
         "policy": ("spark_sched.cli.steer:policy_command", "Switch a live application to another policy."),

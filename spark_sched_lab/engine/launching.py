@@ -68,16 +68,11 @@ class Launcher:
             waiting.rank_pools(self.reservations.jobs.values())
         waiting.sort()
         self._enforcement.begin(now_ms)
-        if self._shares:
-            self._by_share(now_ms)
-        elif self.queues.weights:
-            self._by_queue(now_ms)
-        else:
-            while slots.open_total > 0 and self._in_order(self.waiting, now_ms):
-                pass  # planned again
+        self._open(now_ms)
         if slots.holders:
-            while slots.holders and self._privileged(now_ms):
-                pass  # planned again
+            while slots.holders and self._privileged(now_ms):  # planned again
+                if slots.open_total > 0:  # of holds that the launch ended
+                    self._open(now_ms)
             while (due := self.reservations.due_copy(now_ms)) is not None:
                 self.launch(*due, copy=True)
         if (slots.open_total > 0 or slots.holders) and (self.gates or self.starts.active):
@@ -92,6 +87,16 @@ class Launcher:
                     break
         slots.opened.clear()
         slots.offers.all = False
+
+    def _open(self, now_ms: int) -> None:
+        """Give out slots that no job holds."""
+        if self._shares:
+            self._by_share(now_ms)
+        elif self.queues.weights:
+            self._by_queue(now_ms)
+        else:
+            while self.slots.open_total > 0 and self._in_order(self.waiting, now_ms):
+                pass  # planned again
 
     def _in_order(self, stages: Iterable[StageRun], now_ms: int) -> bool:
         """Give open slots to stages that wait, first one first. Returns whether the order has changed."""
