@@ -99,7 +99,7 @@ final class QueueTotals(ended: Map[String, ClassFigures] = Map.empty) {
   /** The sums with jobs that go on, by queue: those of a queue have the jobs of all queues below it. */
   def beside(living: Seq[JobFacts], nowMs: Long): Map[String, ClassFigures] = {
     val now = living.flatMap(job => job.plan.queue.name.map(_ -> ClassFigures.ofLiving(job, nowMs)))
-    (ended.toSeq ++ now).flatMap { case (queue, sums) => QueueTree.lineOf(queue).map(_ -> sums) }.groupMapReduce(_._1)(_._2)(_ + _)
+    (ended.toList ++ now).flatMap { case (queue, sums) => QueueTree.lineOf(queue).map(_ -> sums) }.groupMapReduce(_._1)(_._2)(_ + _)
   }
 }
 

@@ -110,7 +110,7 @@ object StatusMetrics {
   }
 
   private def byPart(sums: Map[String, ClassFigures]): Map[String, ClassFigures] =
-    sums.toSeq.groupMapReduce { case (name, _) => part(name) }(_._2)(_ + _)
+    sums.toList.groupMapReduce { case (name, _) => part(name) }(_._2)(_ + _)
 
   /** As part of a dotted name: all metrics systems take letters, digits and the underscore. */
   def part(name: String): String = if (name.isEmpty) "_" else name.replaceAll("[^A-Za-z0-9_]", "_")

@@ -151,7 +151,7 @@ private object PastCells {
 
   /** @param last the latest document */
   def queuesOf(last: Option[JsonNode], jobs: Seq[JsonNode]): Seq[String] =
-    (last.toSeq.flatMap(body => firstOf(body.path("queues").elements()).map(text(_, "queue"))) ++ jobs.iterator.map(text(_, "queue_name")))
+    (last.toList.flatMap(body => firstOf(body.path("queues").elements()).map(text(_, "queue"))) ++ jobs.iterator.map(text(_, "queue_name")))
       .filter(_.nonEmpty).distinct.sorted.take(StatusCells.MostUsers)
 
   def isChosen(filter: JobFilter, one: JsonNode): Boolean = filter.copy(state = "").takes(text(one, "user"), "", shownName(one), text(one, "queue_name")) &&
