@@ -237,7 +237,7 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
       backend.driverEndpoint.send(CoarseGrainedClusterMessages.LaunchedExecutor("1"))
       until(ours.synchronized(manager.isZombie))
       until(ours.synchronized(!ours.records.registry.hasStages(manager.job)))
-      assert(ours.records.registry.executors.attemptsOf(manager.job) === Nil && !ours.isExecutorBusy("1"))
+      assert(ours.records.registry.executors.attemptsOf(Set(manager.job)).isEmpty && !ours.isExecutorBusy("1"))
     } finally {
       rpc.stop(backend.driverEndpoint)
       rpc.stop(executor)
