@@ -114,18 +114,6 @@ def test_plain_python_with_the_properties_in_the_defaults(spark_context):
     assert_attached(report)
 
 
-@pytest.mark.parametrize("pipelined", [False, True])
-def test_a_stage_that_feeds_another_while_it_runs_is_told_from_others(spark_context, pipelined):
-    if spark_context.version < "4.3":
-        pytest.skip("pipelined stages came with Spark 4.3")
-    jvm = spark_context._jvm
-    scheduler = jvm.org.apache.spark.scheduler
-    tasks = spark_context._gateway.new_array(scheduler.Task, 0)
-    nothing = jvm.scala.Option.empty()
-    stage = scheduler.TaskSet(tasks, 1, 0, 1, jvm.java.util.Properties(), 0, nothing, pipelined)
-    assert scheduler.sparksched.SparkLine.isPipelined(stage) is pipelined
-
-
 def test_jvms_of_tests_start_with_options_that_save_processor_time(spark_context):
     if os.environ["SPARK_SUBMIT_OPTS"] != class_archive.options()["SPARK_SUBMIT_OPTS"]:
         pytest.skip("SPARK_SUBMIT_OPTS was set for this run")

@@ -214,7 +214,8 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
   def decide(set: WaitingSet, executor: String, pending: => Int = 0): Verdict = {
     val verdict = planned(set)
     if (!verdict.may) verdict
-    else if (!ledger.mayLaunch(set.job, executor, pending, set.slotsPerTask)) Verdict.Held
+    // Of a gang, `pending` looks at all of its tasks.
+    else if (!ledger.mayLaunch(set.job, executor, if (ledger.heldOn(executor) == 0) 0 else pending, set.slotsPerTask)) Verdict.Held
     else if (hadItsPart(set) && ledger.heldOn(executor, set.job) == 0 && opens(executor)) {
       turnedAway = true
       Verdict.OthersTurn

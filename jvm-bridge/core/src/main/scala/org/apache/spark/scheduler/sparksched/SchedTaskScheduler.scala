@@ -27,7 +27,8 @@ import schedcore.settings.{Modes, Settings}
 private[spark] final class SchedTaskScheduler(
     context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings, stock: Option[StockScheduler] = None,
     // Spark's own times, and the deadlines of marks, are the machine's clock's.
-    private[sparksched] val steadyClock: SteadyClock = new SteadyClock)
+    private[sparksched] val steadyClock: SteadyClock = new SteadyClock,
+    groupTasks: (DAGScheduler, TaskSet) => Option[Int] = SparkLine.groupTasks(_, _))
     extends ManagedScheduler(context, maxTaskFailures, isLocal, stock) {
   private[sparksched] def nowMs: Long = steadyClock.nowMs
 
@@ -59,7 +60,7 @@ private[spark] final class SchedTaskScheduler(
   /** Whether anything but Spark's own scheduling applies. */
   def enforcing: Boolean = steering.enforcing
 
-  private val arrivals = new StageArrivals(this, records, slots.shape, afterChange(_))
+  private val arrivals = new StageArrivals(this, records, slots.shape, afterChange(_), groupTasks)
   private val revival = new Revival(() => backend)
   private val evictions = new Evictions(
     registry, managerOf, job => round.waitingSlots(job), () => enforcing, killTaskAttempt(_, interruptThread = true, _))
@@ -224,7 +225,7 @@ private[spark] final class SchedTaskScheduler(
   // ---- tasks -------------------------------------------------------------------------------------------------
 
   def taskLaunched(manager: SchedTaskSetManager, info: TaskInfo): Unit = failOpen("launch", ()) {
-    round.launched(manager)
+    round.launched(manager, info)
     registry.executors.taskLaunched(
       manager.job, manager.stage, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
       nowMs, manager.evictionsOf(info.index))
@@ -314,7 +315,14 @@ private[spark] final class SchedTaskScheduler(
   /** Cancels a Spark job, in Spark's own thread. */
   def refuse(sparkJob: Int, why: String): Unit = context.cancelJob(sparkJob, why)
 
-  def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange(registry.sparkJobEnded(sparkJobId, failed, nowMs))
+  def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange {
+    registry.sparkJobEnded(sparkJobId, failed, nowMs)
+    groupsOver(_ != sparkJobId)
+  }
+
+  /** Slots that were kept for groups of Spark jobs that are over are for others. */
+  private def groupsOver(active: Int => Boolean): Unit = if (round.groups.keepOnly(active)) reviveOffers()
+
   /** A job that is more than one Spark job may be over. The time is in milliseconds. */
   def jobOver(how: (JobEnds, Long) => Unit): Unit = afterChange(how(registry.ends, nowMs))
 
@@ -370,6 +378,7 @@ private[spark] final class SchedTaskScheduler(
     heldSlotEvents.report()
     tally.shadow.look(now)
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
+    groupsOver(dagScheduler.jobIdToActiveJob.contains)
     registry.ends.endIdle(now)
     registry.refuseOverdue(now)
     if (enforcing && round.lacksHeldSlots) reviveOffers()

@@ -15,7 +15,7 @@ private[sparksched] object SparkLine {
   type Assigned = ResourceInformation
 
   /** Stages that hand their output to others while they run came with Spark 4.3. */
-  def isPipelined(taskSet: TaskSet): Boolean = false
+  def groupTasks(dag: DAGScheduler, taskSet: TaskSet): Option[Int] = None
 
   def taskSetManager(
       scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock): SchedTaskSetManager =

@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.scheduler.TaskSet
+import org.apache.spark.scheduler.{DAGScheduler, TaskSet}
 
 /** What differs between Spark's lines. */
 private[sparksched] object SparkLine extends Spark4 with StreamingIds {
@@ -8,5 +8,5 @@ private[sparksched] object SparkLine extends Spark4 with StreamingIds {
   def cores(count: Double): Cores = count.toInt
 
   /** Stages that hand their output to others while they run came with Spark 4.3. */
-  def isPipelined(taskSet: TaskSet): Boolean = false
+  def groupTasks(dag: DAGScheduler, taskSet: TaskSet): Option[Int] = None
 }

@@ -2,7 +2,7 @@ package org.apache.spark.scheduler.sparksched
 package jobs
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.{SchedulingMode, TaskSet}
+import org.apache.spark.scheduler.{DAGScheduler, SchedulingMode, TaskSet}
 import org.apache.spark.scheduler.sparksched.sql.{MapOutput, SqlOutlook}
 import schedcore.ledger.{PoolShare, TaskShape}
 import schedcore.marks.{JobMark, MarkSources}
@@ -13,9 +13,11 @@ import schedcore.marks.{JobMark, MarkSources}
  *
  * @param shapeOf the slots and the executors that a task of a resource profile takes
  * @param afterChange applies a change of the ledger and offers what it frees
+ * @param groupTasks of a pipelined stage, tasks of all stages of its group
  */
 private[sparksched] final class StageArrivals(
-    scheduler: SchedTaskScheduler, records: SchedRecords, shapeOf: Int => TaskShape, afterChange: (=> Unit) => Unit) {
+    scheduler: SchedTaskScheduler, records: SchedRecords, shapeOf: Int => TaskShape, afterChange: (=> Unit) => Unit,
+    groupTasks: (DAGScheduler, TaskSet) => Option[Int]) {
   import records.{ledger, plans, registry, waitingQueries}
 
   /** What adaptive execution makes of the stages' outputs. */
@@ -34,6 +36,7 @@ private[sparksched] final class StageArrivals(
   def place(stage: String, taskSet: TaskSet, barrier: Boolean): StagePlace = {
     val dagScheduler = scheduler.dagScheduler
     val shape = shapeOf(taskSet.resourceProfileId)
+    val group = groupTasks(dagScheduler, taskSet)
     val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, shapeOf)
     val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
     val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
@@ -44,7 +47,7 @@ private[sparksched] final class StageArrivals(
     val mark = registry.markOf(taskSet.priority, property, taskSet.properties, startMs - aheadMs, origin).laterBy(aheadMs)
     val place = registry.stageStarted(
       mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
-      restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), given, startMs)
+      restartable = !barrier && group.isEmpty, shape, fairPool(property), given, startMs)
     waitingQueries.stageStarted(
       stage, mark.key, mark.name, taskSet.priority, given(MarkSources.GroupId).exists(registry.users.ofGroup(_).isDefined), given, startMs)
     val query = given(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
@@ -57,7 +60,7 @@ private[sparksched] final class StageArrivals(
       val ends = mark.grouping == JobMark.BySqlExecution
       query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(given), ends, place.last))
     }
-    place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output, onlyShuffles = outlook.onlyShuffles)
+    place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output, onlyShuffles = outlook.onlyShuffles, groupTasks = group)
   }
 
   /** The pool that a task set with these properties waits in, where pools share the slots fairly. */

@@ -15,11 +15,12 @@ import org.apache.spark.scheduler.sparksched.sql.MapOutput
  * @param hasDeadline its job has one
  * @param last whether the job ends with it, by the DAG
  * @param onlyShuffles its input comes from shuffles alone
+ * @param groupTasks tasks of all stages of its group, if it is a pipelined one
  */
 private[sparksched] final case class StagePlace(
     job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
     output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false, last: Boolean = false,
-    onlyShuffles: Boolean = false)
+    onlyShuffles: Boolean = false, groupTasks: Option[Int] = Option.empty)
 
 private[sparksched] object StagePlace {
   /** The place of a task set under Spark's own scheduling only. */

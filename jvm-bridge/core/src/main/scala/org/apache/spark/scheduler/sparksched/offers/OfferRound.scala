@@ -2,9 +2,10 @@ package org.apache.spark.scheduler.sparksched
 package offers
 
 import org.apache.spark.internal.config.{DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT, DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT}
-import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
+import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskInfo, TaskSetManager, WorkerOffer}
 import org.apache.spark.scheduler.sparksched.backend.SlotDemand
-import schedcore.enforce.{Backlog, Enforcement, GangCycle, OfferRank, Packing, Verdict, WaitingGang}
+import schedcore.PlainText
+import schedcore.enforce.{Backlog, Enforcement, GangCycle, OfferRank, Packing, PipelinedGroups, Verdict, WaitingGang}
 import schedcore.plan.Start
 import scala.collection.mutable
 
@@ -30,6 +31,8 @@ private[sparksched] final class OfferRound(
 
   private val enforcement = new Enforcement(ledger, plans, records.queues)
   private val cuts = new OfferCuts(scheduler, ledger)
+  /** The groups of pipelined stages. */
+  val groups: PipelinedGroups = new PipelinedGroups(ledger, registry.executors.withProfile(_).map(_.executor))
   private var nowMs = 0L
   private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
@@ -53,11 +56,13 @@ private[sparksched] final class OfferRound(
     ofStage(manager.stage) = manager
     cuts.add(manager)
     if (manager.isBarrier) gangs += manager
+    manager.place.groupTasks.foreach(groups.arrived(manager.priority, manager, _))
   }
   def remove(manager: SchedTaskSetManager): Unit = {
     ofStage -= manager.stage
     cuts.remove(manager)
     gangs -= manager
+    groups.setOver(manager)
   }
 
   /** Whether Spark excludes the executor or its host for now, after too many failed tasks. */
@@ -103,15 +108,30 @@ private[sparksched] final class OfferRound(
     refusedByPlan.clear()
   }
 
+  /** Whether nothing but free slots keeps a group of so many tasks from its start. */
+  private def mayStart(job: String, tasks: Int): Boolean =
+    !registry.isOnHold(job) && enforcement.room(job) >= tasks && (enforcement.start(job) match {
+      case Start.Planned | Start.Evicted => false
+      case Start.Now | Start.Spare | Start.Unplanned => true
+    })
+
+  private def refuse(group: PipelinedGroups.Refused): Unit = {
+    def name(job: String) = PlainText.of(registry.marksOf(job).headOption.fold(job)(_.name))
+    val why = group.sentence(name)
+    registry.stories.add(group.job, nowMs, s"Spark job ${group.sparkJob} is refused: $why")
+    scheduler.refuse(group.sparkJob, s"job ${name(group.job)}: $why")
+  }
+
   private def enforced(all: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
     val offers = scheduler.failOpen("offers", all) {
       begin(atMs, isAllFreeResources)
+      groups.begin(mayStart).foreach(refuse)
       cutFrom(all)
     }
     val apart = scheduler.failOpen("offers", false) {
       enforcement.owe(owedByPools)
       // Spark's own count of slots is wrong only while this scheduler refuses some.
-      (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)) ||
+      (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active || groups.wantSlots) && gangs.exists(_.waitsAsGang)) ||
         (offers.sizeIs > 1 && plans.differ(offers.map(_.executorId)) && ours.exists(enforcement.choosesFast))
     }
     val given: Place = if (apart) inTurn(_, _, place) else place
@@ -123,7 +143,7 @@ private[sparksched] final class OfferRound(
   /** The offers without what nobody can use. Where task sets get offers of their own, or few executors are filled, held slots stay in. */
   private def cutFrom(all: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
     val offers = cuts.withCores(all)
-    if (ledger.heldSlots == 0 || gangs.nonEmpty || scheduler.settings.packs || !offers.exists(o => ledger.heldOn(o.executorId) > 0)) offers
+    if (ledger.heldSlots == 0 || gangs.nonEmpty || groups.wantSlots || scheduler.settings.packs || !offers.exists(o => ledger.heldOn(o.executorId) > 0)) offers
     else firstWanting.fold(offers) { first =>
       val left = cuts.withoutHeld(offers, first)
       records.tally.offersRefused += cuts.executors
@@ -184,7 +204,7 @@ private[sparksched] final class OfferRound(
 
   /** Its tasks must be offered all slots at once, or its job may miss its deadline, as far as the plan in force knows. */
   private def needsAll(m: SchedTaskSetManager): Boolean =
-    m.waitsAsGang || (m.place.hasDeadline && !Packing.isSafe(plans.forecasts.get(m.job)))
+    m.waitsAsGang || m.place.groupTasks.isDefined || (m.place.hasDeadline && !Packing.isSafe(plans.forecasts.get(m.job)))
 
   private def tasksLackSlots: Boolean =
     ours.exists(_.waitingTasks > 0) && demands(nowMs).valuesIterator.exists(d => d.startable > 0 && d.idle == 0)
@@ -249,10 +269,10 @@ private[sparksched] final class OfferRound(
   }
 
   /** The offers without the slots that are held against the gang; none where the plan lets it start nothing. */
-  private def openTo(gang: SchedTaskSetManager, offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] =
-    offers.map { o =>
-      scheduler.slots.atMost(o, enforcement.openTo(gang, o.executorId, scheduler.slots.free(o)))
-    }
+  private def openTo(gang: SchedTaskSetManager, offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
+    val left = groups.leave(gang)
+    offers.map(o => scheduler.slots.atMost(o, if (left) enforcement.openTo(gang, o.executorId, scheduler.slots.free(o)) else 0))
+  }
 
   private def leftOf(offers: IndexedSeq[WorkerOffer], taken: Placed): IndexedSeq[WorkerOffer] = {
     val byExecutor = taken.flatten.groupBy(_.executorId)
@@ -260,7 +280,14 @@ private[sparksched] final class OfferRound(
   }
 
   /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */
-  def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = {
+  def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean =
+    (if (groups.isEmpty || !scheduler.enforcing) PipelinedGroups.Usual else groups.decide(manager, executor, pending)) match {
+      case PipelinedGroups.Goes => true
+      case PipelinedGroups.Waits => false
+      case PipelinedGroups.Usual => mayTakeOtherwise(manager, executor, pending)
+    }
+
+  private def mayTakeOtherwise(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = {
     val verdict = enforcement.decide(manager, executor, pending)
     if (verdict eq Verdict.Held) {
       refused += manager
@@ -288,7 +315,7 @@ private[sparksched] final class OfferRound(
       enforcement.sparesAgain(
         idle.iterator.map { case (e, slots) => e.profile -> slots }, mayUse(idle.map { case (e, _) => e.executor -> e.host }))
     })
-    val again = wanted && (launched || !askedInVain)
+    val again = (wanted || groups.released()) && (launched || !askedInVain)
     askedInVain = again && !launched
     again
   }
@@ -405,7 +432,10 @@ private[sparksched] final class OfferRound(
       .groupMapReduce(_._1)(_._2)(_ + _).toList
   }
 
-  def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
+  def launched(manager: SchedTaskSetManager, info: TaskInfo): Unit = {
+    groups.launched(manager, info.index, info.executorId)
+    enforcement.launched(manager)
+  }
 
   /** A number that stays the same while no rank changes; None: ranks change with each launch. */
   def ranksAt: Option[Long] = enforcement.ranksAt

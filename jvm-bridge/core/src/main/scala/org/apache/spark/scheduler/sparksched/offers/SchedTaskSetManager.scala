@@ -26,7 +26,7 @@ private[sparksched] class SchedTaskSetManager(
   def jobPriority: Int = scheduler.records.registry.priority(job)
   def jobArrival: Int = scheduler.records.registry.arrival(job)
   // Its tasks must run beside those of other stages, or of each other, to end at all.
-  private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
+  private val concurrent = isBarrier || place.groupTasks.isDefined
   private val pilots = new PilotGate(numTasks)
   private var doubled = false // whether two attempts of a task ran at once, or one of a task that was done elsewhere
   private val unread = mutable.HashSet.empty[Long] // attempts that have ended, and whose result Spark has not read
