@@ -33,7 +33,8 @@ _SPREAD_OTHERS = 0.7
 _STAGE_SPREAD = 0.15
 #: Spread of the logarithm of task times of a stage of which a single time is known.
 _TASK_SPREAD = 0.3
-#: A task that has outlived its expectation runs for this part of it more.
+#: A task that has outlived its expectation runs for this part of its age more: the longer it has run, the less
+#: the expectation says of it.
 _OVERDUE = 0.2
 _PROFILES = 2_000
 
@@ -270,7 +271,8 @@ def _active(
     per_task = stage.slots_per_task
     waiting = max(0, stage.waiting)
     running = {task.index: task.launched_ms for task in stage.running}
-    rests = [max(mean_ms - (now_ms - launched), _OVERDUE * mean_ms) for launched in running.values()]
+    ages = [float(now_ms - launched) for launched in running.values()]
+    rests = [max(mean_ms - age, _OVERDUE * max(mean_ms, age)) for age in ages]
     tail = math.exp(at.spread * _blom(max(1, len(rests)))) if rests else 1.0
     busy_ms = fmean(rests) if rests else 0.0
     work = (waiting * mean_ms + sum(rests)) * per_task

@@ -8,7 +8,7 @@ import pytest
 
 from spark_sched.predict import EarlierRun, EarlierStage, Forecast
 from spark_sched.predict.remaining import Rests
-from spark_sched.state import DurationSummary, JobMarks, JobView, StageView
+from spark_sched.state import DurationSummary, JobMarks, JobView, RunningTask, StageView
 
 _MARKS = JobMarks("n", "u", 0, None, None, None, copies=True, marked=True)
 _TIMES = DurationSummary(40, 10_000, 40 * 9.210340371976184)  # 40 tasks of 10 s
@@ -18,6 +18,20 @@ _RUN = EarlierRun(0, (EarlierStage("p", 40, _TIMES),))
 def _waits(tasks: int) -> JobView:
     stage = StageView("0.0", "p", 0, tasks, None, True, False, 0, 0, DurationSummary(0, None, 0.0), ())
     return JobView("j", _MARKS, 0, 0, (stage,), MappingProxyType({}), 0)
+
+
+def _runs(for_ms: int) -> float:
+    """Slot-ms that a job of one task has left, if that has run for so long."""
+    task = RunningTask(1, 0, "e", 0, copy=False)
+    stage = StageView("0.0", "p", 0, 1, None, True, False, 0, 0, DurationSummary(0, None, 0.0), (task,))
+    job = JobView("j", _MARKS, 0, 0, (stage,), MappingProxyType({}), 1)
+    return Rests().of(job, Forecast(own_runs=(_RUN,), stages_begun=1), 64, for_ms, 0).slot_ms
+
+
+def test_a_task_that_has_outlived_its_expectation_runs_on_for_a_part_of_its_age() -> None:
+    assert _runs(for_ms=4_000) == pytest.approx(6_000, rel=1e-6)
+    assert _runs(for_ms=10_000) == pytest.approx(2_000, rel=1e-6)
+    assert _runs(for_ms=100_000) == pytest.approx(20_000, rel=1e-6)
 
 
 @pytest.mark.parametrize("asked_first", [False, True])
