@@ -33,8 +33,8 @@ _SPREAD_OTHERS = 0.7
 _STAGE_SPREAD = 0.15
 #: Spread of the logarithm of task times of a stage of which a single time is known.
 _TASK_SPREAD = 0.3
-#: A task that has outlived its expectation runs for this part of its age more: the longer it has run, the less
-#: the expectation says of it.
+#: A task that has outlived its expectation runs for this part of its age more: the longer it has run, the
+#: less the expectation says of it.
 _OVERDUE = 0.2
 _PROFILES = 2_000
 

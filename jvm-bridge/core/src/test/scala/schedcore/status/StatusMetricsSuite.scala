@@ -43,7 +43,7 @@ final class StatusMetricsSuite extends AnyFunSuite {
     val sums = new QueueSums
     sums.over(in("etl.nightly", "a").copy(outcome = Some("ended"), times = JobTimes(1000L, endedMs = Some(5000L))))
     sums.over(job("unqueued", None))
-    val found = sums.beside(Seq(in("etl.hourly", "b"), in("bi", "c"), job("d", None)), 2000L)
+    val found = sums.totals.beside(Seq(in("etl.hourly", "b"), in("bi", "c"), job("d", None)), 2000L)
     assert(found.map { case (queue, s) => queue -> ((s.jobs, s.ended, s.times.runMs)) } === Map(
       "etl" -> ((1, 1L, 200L)), "etl.nightly" -> ((0, 1L, 100L)), "etl.hourly" -> ((1, 0L, 100L)), "bi" -> ((1, 0L, 100L))))
   }

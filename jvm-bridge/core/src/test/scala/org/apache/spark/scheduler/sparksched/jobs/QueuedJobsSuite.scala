@@ -174,7 +174,7 @@ final class QueuedJobsSuite extends AnyFunSuite {
     val ledger = new Ledger(new HeldSlotEvents(queue))
     val usage = new QueueUsage(tree)
     val registry = new Registry(Settings.from(Map.empty[String, String]), ledger, queue, "me", _ => (), (_, _, _) => (),
-      Some(new QueuedJobs(usage, ledger, (_, _) => (), known.get)))
+      queued = Some(new QueuedJobs(usage, ledger, (_, _) => (), known.get)))
     val jobs = Seq("ann", "bob", "eve").zipWithIndex.map { case (user, n) =>
       val property = Map(JobMark.Prefix + "user" -> user).get(_)
       registry.stageStarted(
