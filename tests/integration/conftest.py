@@ -47,6 +47,12 @@ def standalone() -> Iterator[LocalCluster]:
     assert until(lambda: not processes_naming(directory.name))
 
 
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the event logs of a module's application are."""
+    return tmp_path_factory.mktemp("event-logs")
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     """A script whose session is attached by configuration alone; it prints what `assert_attached` checks."""

@@ -18,6 +18,14 @@ from tests.environment import clean_environment
 
 ROOT = Path(__file__).parents[2]
 MARKER = "SCENARIO "
+#: Settings of an application whose UI and metrics are looked at.
+WITH_METRICS = (
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+    "spark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
+    "spark.metrics.namespace=spark",
+)
 Scenario = Callable[..., dict[str, Any]]
 
 

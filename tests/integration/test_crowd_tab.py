@@ -13,7 +13,7 @@ from spark_sched import attach
 from tests.integration import tab_pages
 from tests.integration.browser import CHROMIUM, browser
 from tests.integration.crowd_scenarios import ENDED, FIGURE, JOBS, LATE_EVERY, QUEUES, USERS
-from tests.integration.harness import Driver
+from tests.integration.harness import WITH_METRICS, Driver
 from tests.integration.history import history_server
 
 pytestmark = pytest.mark.integration
@@ -22,18 +22,9 @@ ROWS = 50
 MINE = {f"report-{n}": USERS[n % 5] for n in range(JOBS)}
 QUEUE_OF = {"ana": "etl.nightly", "ben": "etl.hourly", "cho": "bi", "dia": "bi", "eve": "adhoc"}
 SETTINGS = (
-    "spark.ui.enabled=true",
-    "spark.ui.port=0",
+    *WITH_METRICS,
     f"spark.sched.queues={QUEUES.to_json()}",
-    "spark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
-    "spark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
-    "spark.metrics.namespace=spark",
 )
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("event-logs")
 
 
 @pytest.fixture(scope="module")

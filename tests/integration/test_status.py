@@ -16,7 +16,7 @@ from spark_sched import attach
 from spark_sched.view.status import Status
 from spark_sched_lab.traces.lines import lines
 from spark_sched_lab.traces.read_report import ReadReport
-from tests.integration.harness import Driver
+from tests.integration.harness import WITH_METRICS, Driver
 from tests.integration.history import history_server
 from tests.integration.status_scenarios import command, counted
 
@@ -26,21 +26,11 @@ PROTOCOL = Path(__file__).parents[2] / "protocol"
 CONF = Path(__file__).parents[2] / "conf" / "grafana"
 # The planner comes back after its plan has run out.
 SETTINGS = (
-    "spark.ui.enabled=true",
-    "spark.ui.port=0",
+    *WITH_METRICS,
     "spark.sched.planner.planValidity=2s",
     "spark.sched.planner.restartBackoff=5s",
     "spark.sched.reservation.maxHold=10min",
-    "spark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
-    "spark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
-    "spark.metrics.namespace=spark",
 )
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where event logs are."""
-    return tmp_path_factory.mktemp("event-logs")
 
 
 @pytest.fixture(scope="module")

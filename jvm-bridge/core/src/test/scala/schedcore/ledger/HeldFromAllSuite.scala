@@ -41,13 +41,17 @@ final class HeldFromAllSuite extends AnyFunSuite {
     (ledger, jobs)
   }
 
+  /** Each of many random ledgers: itself, its jobs, those that want slots, the first of these. */
+  private def eachOf(pools: Boolean)(check: (Ledger, Seq[String], Set[String], String, Int) => Unit): Unit = for (seed <- 0 until 500) {
+    val random = new Random(seed)
+    val (ledger, jobs) = grown(random, pools)
+    val wanting = random.shuffle(jobs).take(1 + random.nextInt(jobs.size)).toSet
+    check(ledger, jobs, wanting, ledger.firstOf(wanting.iterator).get, seed)
+  }
+
   test("it is what each wanting job is refused, less what others may take") {
     var some = 0
-    for (seed <- 0 until 500) {
-      val random = new Random(seed)
-      val (ledger, jobs) = grown(random, pools = false)
-      val wanting = random.shuffle(jobs).take(1 + random.nextInt(jobs.size)).toSet
-      val first = ledger.firstOf(wanting.iterator).get
+    eachOf(pools = false) { (ledger, _, wanting, first, seed) =>
       executors.foreach { e =>
         val kept = ledger.heldFromAll(e, first, wanting)
         val refused = wanting.map(ledger.refusedOn(e, _)).min
@@ -61,11 +65,7 @@ final class HeldFromAllSuite extends AnyFunSuite {
 
   test("among equals in pools it is nothing: who comes first changes with each launch") {
     var (some, among) = (0, 0)
-    for (seed <- 0 until 500) {
-      val random = new Random(seed)
-      val (ledger, jobs) = grown(random, pools = true)
-      val wanting = random.shuffle(jobs).take(1 + random.nextInt(jobs.size)).toSet
-      val first = ledger.firstOf(wanting.iterator).get
+    eachOf(pools = true) { (ledger, jobs, wanting, first, seed) =>
       executors.foreach { e =>
         val kept = ledger.heldFromAll(e, first, wanting)
         assert(kept <= wanting.map(ledger.refusedOn(e, _)).min, s"seed $seed: $e")

@@ -42,15 +42,9 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
 
     def submit(
         stage: Int, job: String, priority: Int, tasks: Int = 1, attempt: Int = 0, barrier: Boolean = false,
-        made: Option[Task[_]] = None): SchedTaskSetManager = {
-      val properties = new Properties
-      properties.setProperty("spark.sched.job.name", job)
-      properties.setProperty("spark.sched.job.priority", priority.toString)
-      ours.submitTasks(new TaskSet(
-        Array.tabulate[Task[_]](tasks)(i => made.getOrElse(new UnrunTask(stage, attempt, i, tasks, properties, barrier))), stage, attempt,
-        stage, properties, ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
-      ours.taskSetManagerForAttempt(stage, attempt).get.asInstanceOf[SchedTaskSetManager]
-    }
+        made: Option[Task[_]] = None): SchedTaskSetManager =
+      MarkedTasks.submit(ours, stage, job, priority, tasks, attempt)((i, properties) =>
+        made.getOrElse(new UnrunTask(stage, attempt, i, tasks, properties, barrier)))
 
     def offer(numbers: Int*): Seq[TaskDescription] = ours.resourceOffers(
       numbers.map(n => WorkerOffer(s"e$n", s"h$n", 1, Some(s"h$n:1"))).toIndexedSeq, isAllFreeResources = numbers.size > 1).flatten

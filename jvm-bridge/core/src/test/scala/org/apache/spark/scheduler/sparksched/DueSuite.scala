@@ -1,11 +1,9 @@
 package org.apache.spark.scheduler.sparksched
 
 import java.nio.ByteBuffer
-import java.util.Properties
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
 import org.apache.spark.{ExceptionFailure, FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
-import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
 import org.apache.spark.scheduler.sparksched.offers.{Revival, SchedTaskSetManager, WakeTimer}
@@ -31,15 +29,8 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
     new DAGScheduler(context, ours)
     ours.initialize(backend)
 
-    def submit(stage: Int, job: String, priority: Int, host: Option[String] = None, tasks: Int = 1): SchedTaskSetManager = {
-      val properties = new Properties
-      properties.setProperty("spark.sched.job.name", job)
-      properties.setProperty("spark.sched.job.priority", priority.toString)
-      ours.submitTasks(new TaskSet(
-        Array.tabulate[Task[_]](tasks)(new LocalTask(stage, _, tasks, properties, host)), stage, 0, stage, properties,
-        ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
-      ours.taskSetManagerForAttempt(stage, 0).get.asInstanceOf[SchedTaskSetManager]
-    }
+    def submit(stage: Int, job: String, priority: Int, host: Option[String] = None, tasks: Int = 1): SchedTaskSetManager =
+      MarkedTasks.submit(ours, stage, job, priority, tasks)(new LocalTask(stage, _, tasks, _, host))
 
     /** The free slot of an executor with a host of the same number. */
     def offer(numbers: Int*): Seq[TaskDescription] =

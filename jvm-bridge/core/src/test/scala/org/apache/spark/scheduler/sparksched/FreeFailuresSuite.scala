@@ -2,10 +2,8 @@ package org.apache.spark.scheduler.sparksched
 
 import java.io.NotSerializableException
 import java.nio.ByteBuffer
-import java.util.Properties
 
 import org.apache.spark._
-import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
 import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
@@ -36,15 +34,8 @@ final class FreeFailuresSuite extends AnyFunSuite with BeforeAndAfterAll with Wa
     ours.initialize(backend)
     val stage: SchedTaskSetManager = submit(0, "export", priority = 9, tasks = 4)
 
-    def submit(number: Int, job: String, priority: Int, tasks: Int): SchedTaskSetManager = {
-      val properties = new Properties
-      properties.setProperty("spark.sched.job.name", job)
-      properties.setProperty("spark.sched.job.priority", priority.toString)
-      ours.submitTasks(new TaskSet(
-        Array.tabulate[Task[_]](tasks)(i => new UnrunTask(number, 0, i, tasks, properties, barrier = false)), number, 0, number,
-        properties, ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
-      ours.taskSetManagerForAttempt(number, 0).get.asInstanceOf[SchedTaskSetManager]
-    }
+    def submit(number: Int, job: String, priority: Int, tasks: Int): SchedTaskSetManager =
+      MarkedTasks.submit(ours, number, job, priority, tasks)(new UnrunTask(number, 0, _, tasks, _, barrier = false))
 
     def offer(numbers: Int*): Seq[TaskDescription] = ours.resourceOffers(
       numbers.map(n => WorkerOffer(s"e$n", s"h$n", 1, Some(s"h$n:1"))).toIndexedSeq, isAllFreeResources = numbers.size > 1).flatten

@@ -1,9 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import java.util.Properties
-
 import org.apache.spark.{SparkConf, SparkContext, TaskState}
-import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
 import org.apache.spark.scheduler.sparksched.offers.SchedTaskSetManager
@@ -41,15 +38,9 @@ final class GroupsSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting 
     def submit(
         stage: Int, job: String, priority: Int, tasks: Int, barrier: Boolean = false, group: Option[Int] = None,
         sparkJob: Option[Int] = None): SchedTaskSetManager = {
-      val properties = new Properties
-      properties.setProperty("spark.sched.job.name", job)
-      properties.setProperty("spark.sched.job.priority", priority.toString)
-      properties.setProperty("spark.sched.job.copies", "never") // They would take held slots.
-      group.foreach(n => properties.setProperty(GroupTasks, n.toString))
-      ours.submitTasks(new TaskSet(
-        Array.tabulate[Task[_]](tasks)(new UnrunTask(stage, 0, _, tasks, properties, barrier)), stage, 0, sparkJob.getOrElse(stage), properties,
-        ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
-      ours.taskSetManagerForAttempt(stage, 0).get.asInstanceOf[SchedTaskSetManager]
+      // Copies would take held slots.
+      val more = Map("spark.sched.job.copies" -> "never") ++ group.map(GroupTasks -> _.toString)
+      MarkedTasks.submit(ours, stage, job, priority, tasks, sparkJob = sparkJob, more = more)(new UnrunTask(stage, 0, _, tasks, _, barrier))
     }
 
     /** All free slots of these executors. */

@@ -38,7 +38,7 @@ private[sparksched] final class OfferCuts(scheduler: SchedTaskScheduler, ledger:
   /** The offers without slots that are held from all task sets which want some. @param first of their jobs, in the order of claims */
   def withoutHeld(offers: IndexedSeq[WorkerOffer], first: String): IndexedSeq[WorkerOffer] = {
     val wanting = mutable.HashMap.empty[String, Boolean]
-    def wants(job: String) = wanting.getOrElseUpdate(job, setsOf(job).exists(_.wantsSlots))
+    def wants(job: String) = wanting.getOrElseUpdate(job, setsOf(job).exists(_.couldStart))
     offers.flatMap { o =>
       val kept = ledger.heldFromAll(o.executorId, first, wants)
       if (kept == 0) Some(o)

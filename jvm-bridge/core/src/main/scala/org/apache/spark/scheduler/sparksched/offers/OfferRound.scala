@@ -143,7 +143,8 @@ private[sparksched] final class OfferRound(
   /** The offers without what nobody can use. Where task sets get offers of their own, or few executors are filled, held slots stay in. */
   private def cutFrom(all: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
     val offers = cuts.withCores(all)
-    if (ledger.heldSlots == 0 || gangs.nonEmpty || groups.wantSlots || scheduler.settings.packs || !offers.exists(o => ledger.heldOn(o.executorId) > 0)) offers
+    val whole = ledger.heldSlots == 0 || gangs.nonEmpty || groups.wantSlots || scheduler.settings.packs
+    if (whole || !offers.exists(o => ledger.heldOn(o.executorId) > 0)) offers
     else firstWanting.fold(offers) { first =>
       val left = cuts.withoutHeld(offers, first)
       records.tally.offersRefused += cuts.executors
@@ -154,8 +155,9 @@ private[sparksched] final class OfferRound(
   /** Of the jobs that want slots the one whose claim to them comes first. */
   private def firstWanting: Option[String] = {
     // Without pools, queues and turns the order of offers is that of claims.
-    if (ranksAt.isDefined && scheduler.schedulingMode == SchedulingMode.FIFO) inOrder().collectFirst { case m: SchedTaskSetManager if m.wantsSlots => m.job }
-    else ledger.firstOf(ours.iterator.filter(_.wantsSlots).map(_.job))
+    if (ranksAt.isDefined && scheduler.schedulingMode == SchedulingMode.FIFO)
+      inOrder().collectFirst { case m: SchedTaskSetManager if m.couldStart => m.job }
+    else ledger.firstOf(ours.iterator.filter(_.couldStart).map(_.job))
   }
 
   /** Each tenants' queue takes its part of the open slots, and then anybody what is left. */

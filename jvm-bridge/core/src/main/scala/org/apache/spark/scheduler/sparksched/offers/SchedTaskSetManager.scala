@@ -118,7 +118,7 @@ private[sparksched] class SchedTaskSetManager(
   }
 
   /** Whether it would start an attempt if it were given a slot. Spark keeps task sets in its queue that would not. */
-  def wantsSlots: Boolean = isSchedulable && (tasksLeft > 0 || pendingSpeculatableTasks.all.nonEmpty || wantsCopies)
+  def couldStart: Boolean = isSchedulable && (tasksLeft > 0 || pendingSpeculatableTasks.all.nonEmpty || wantsCopies)
 
   /** Whether too many attempts failed on the executor, or its host, for any of its waiting tasks to start there. */
   def isExcludedFrom(executor: String, host: String): Boolean = taskSetExcludelistHelperOpt.exists { h =>

@@ -1,10 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 package offers
 
-import java.util.Properties
-
 import org.apache.spark.{SparkConf, SparkContext, TaskState}
-import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.backend.PlannedAllocationSuite
 import org.scalatest.BeforeAndAfterAll
@@ -29,15 +26,8 @@ final class OfferCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
     Seq(1, 1).foreach(n => offer(n -> 2, n + 1 -> 2).filter(_.executorId == "e1").foreach(finish))
     dag.stop()
 
-    def submit(stage: Int, job: String, priority: Int, tasks: Int): SchedTaskSetManager = {
-      val properties = new Properties
-      properties.setProperty("spark.sched.job.name", job)
-      properties.setProperty("spark.sched.job.priority", priority.toString)
-      ours.submitTasks(new TaskSet(
-        Array.tabulate[Task[_]](tasks)(new LocalTask(stage, _, tasks, properties, None)), stage, 0, stage, properties,
-        ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
-      ours.taskSetManagerForAttempt(stage, 0).get.asInstanceOf[SchedTaskSetManager]
-    }
+    def submit(stage: Int, job: String, priority: Int, tasks: Int): SchedTaskSetManager =
+      MarkedTasks.submit(ours, stage, job, priority, tasks)(new LocalTask(stage, _, tasks, _, None))
 
     /** Executors and their free cores. */
     def offer(free: (Int, Int)*): Seq[TaskDescription] = ours.resourceOffers(
