@@ -82,6 +82,10 @@ class Steps:
                 return usage.shares.ceded(
                     step["holder"], step["asker"], step["slots"], step["asks"], step["taken"]
                 )
+            case "cedes":
+                assert usage.shares is not None, "its tree has floors or weights"
+                moved = [(queue, slots) for queue, slots in step["moved"]]
+                return usage.shares.cedes(step["holder"], step["asker"], step["slots"], step["taken"], moved)
             case "preempt":
                 assert usage.preemption is not None, "a queue of its tree has a floor"
                 wanted = {(queue, profile): slots for queue, profile, slots in step["wanted"]}

@@ -132,7 +132,7 @@ def _sequence(seed: int) -> dict[str, Any]:
             ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
              "held", "held", "unheld", "room", "room", "may_hold", "place", "uses",
              *(("changed", "freed", "freed") if changes else ()),
-             *(("order", "order", "parts", "parts", "ceded", "ceded")
+             *(("order", "order", "parts", "parts", "ceded", "ceded", "cedes")
                if steps.usage.shares is not None else ()),
              *(("preempt",) * 4 if steps.usage.preemption is not None else ()))
         )  # fmt: skip
@@ -223,6 +223,10 @@ def _sequence(seed: int) -> dict[str, Any]:
             slots = rng.randint(1, 4)
             do(op, holder=rng.choice(leaves), asker=rng.choice(leaves), slots=slots,
                asks=rng.choice((0, 0, slots)), taken=rng.choice((0, 0, 1)))  # fmt: skip
+        elif op == "cedes":
+            moved = [(rng.choice(leaves), rng.randint(1, 2)) for _ in range(rng.choice((0, 0, 1, 2)))]
+            do(op, holder=rng.choice(leaves), asker=rng.choice(leaves), slots=rng.choice((1, 1, 2)),
+               taken=rng.choice((0, 0, 1)), moved=moved)  # fmt: skip
         assert usage.violations() == [], f"seed {seed}: {usage.violations()}"
     do("uses")
     return {"seed": seed, "tree": tree, "steps": done}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -443,6 +443,7 @@ def preempted(
     priority: int,
     waiting_slots: Mapping[int, int],
     running: Callable[[int], RunningAttempt | None],
+    gives: Callable[[int, Sequence[int]], bool] = lambda _task, _going: True,
 ) -> list[int]:
     """The attempts to kill now, of those that a plan names as victims for a job.
 
@@ -451,6 +452,8 @@ def preempted(
         priority: of the job, in force; only attempts of lower priority are evicted.
         waiting_slots: slots for which its tasks wait, by resource profile; no more slots are taken than that.
         running: finds an attempt by its number; None: it no longer runs.
+        gives: whether the job would keep the slots of an attempt after those of others that go: its queue may
+            have to give them back.
     """
     chosen: list[int] = []
     left = Counter(waiting_slots)
@@ -458,7 +461,7 @@ def preempted(
         attempt = running(task)
         if attempt is None or task in chosen or not attempt.restartable or attempt.priority >= priority:
             continue
-        if left[attempt.executor_profile] > 0:
+        if left[attempt.executor_profile] > 0 and gives(task, chosen):
             left[attempt.executor_profile] -= attempt.slots
             chosen.append(task)
     return chosen

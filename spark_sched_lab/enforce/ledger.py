@@ -18,7 +18,7 @@ from spark_sched_lab.enforce.ledger_decisions import Decision
 from spark_sched_lab.enforce.ledger_holdings import LedgerHoldings, LedgerListener
 from spark_sched_lab.enforce.ledger_order import protects, refuses, waits_behind, withheld
 from spark_sched_lab.enforce.ledger_pauses import LedgerPauses
-from spark_sched_lab.enforce.ledger_standing import HoldFloors
+from spark_sched_lab.enforce.ledger_standing import HoldShares
 from spark_sched_lab.enforce.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched_lab.enforce.rule import Rule
 
@@ -36,14 +36,14 @@ class Ledger:
     """
 
     __slots__ = (
-        "_arrivals", "_attempts", "_barriers", "_executors", "_floors", "_holdings", "_jobs", "_limits",
-        "_pauses", "_stages", "counters",
+        "_arrivals", "_attempts", "_barriers", "_executors", "_holdings", "_jobs", "_limits",
+        "_pauses", "_shares", "_stages", "counters",
     )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED, seed: int = 0) -> None:
         self._limits = limits
         self._arrivals = 0
-        self._floors: HoldFloors | None = None
+        self._shares: HoldShares | None = None
         self._barriers = Barriers(seed)
         self._pauses = LedgerPauses(limits)
         holdings = self._holdings = LedgerHoldings(listener, self._pauses)
@@ -120,7 +120,7 @@ class Ledger:
         if job not in self._jobs:
             self._arrivals += 1
             j = LedgerJob(job, marked, rule, self._arrivals, self._limits, self._barriers)
-            j.order.floors = self._floors
+            j.order.shares = self._shares
             self._jobs[job] = j
             self._holdings.join_pool(j)
 
@@ -300,10 +300,10 @@ class Ledger:
                 while j in e.held_by:
                     self._holdings.unhold(e, j, "gave_way", now_ms)
 
-    def limit_holds(self, may_hold: Callable[[str], bool], floors: HoldFloors | None = None) -> None:
-        """From now on ``may_hold`` says of a job whether its queue lets it hold one more slot, and ``floors``
-        who may take held slots for the sake of a queue's floor. Called before any job starts."""
-        self._holdings.may_hold, self._floors = may_hold, floors
+    def limit_holds(self, may_hold: Callable[[str], bool], shares: HoldShares | None = None) -> None:
+        """From now on ``may_hold`` says of a job whether its queue lets it hold one more slot, and ``shares``
+        who may take held slots of another queue. Called before any job starts."""
+        self._holdings.may_hold, self._shares = may_hold, shares
 
     def is_safe(self, holder: str, asker: str) -> bool:
         """Whether the slots that ``holder`` holds are safe from ``asker``."""

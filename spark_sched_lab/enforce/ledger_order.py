@@ -1,8 +1,8 @@
 """Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
 
 By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
-(``docs/adr/0038-order-among-equals.md``). A queue below its floor takes held slots of one above its own
-whatever that order says (``docs/adr/0049-floors-and-weights.md``). ``schedcore.ledger.LedgerOrder`` has the
+(``docs/adr/0038-order-among-equals.md``). Where tenants' queues have floors or weights, these decide between
+jobs of two queues (``docs/adr/0061-held-slots-follow-weights.md``). ``schedcore.ledger.LedgerOrder`` has the
 same.
 """
 
@@ -20,10 +20,10 @@ def refuses(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
     if asker is holder:
         return 0
     refused = _refuses_by_order(holder, asker, slots, taken)
-    floors = holder.order.floors
-    if floors is None:
+    shares = holder.order.shares
+    if shares is None:
         return refused
-    return slots - floors.ceded(holder.key, asker.key, slots, slots - refused, taken)
+    return slots - shares.ceded(holder.key, asker.key, slots, slots - refused, taken)
 
 
 def _refuses_by_order(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
@@ -58,13 +58,13 @@ def outranks(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:
 
 
 def protects(holder: LedgerJob, asker: LedgerJob, taken: int = 0) -> bool:
-    """Whether its held slots are safe from ``asker`` however many both use: no pool is asked. The floors of
-    their queues decide by what these use, beside ``taken`` slots of the asker."""
+    """Whether its held slots are safe from ``asker`` however many both use: no pool is asked. Of jobs of
+    two queues these decide by what they use, beside ``taken`` slots of the asker."""
     safe = _protects_by_order(holder, asker)
-    floors = holder.order.floors
-    if floors is None:
+    shares = holder.order.shares
+    if shares is None:
         return safe
-    return floors.ceded(holder.key, asker.key, 1, 0 if safe else 1, taken) == 0
+    return shares.ceded(holder.key, asker.key, 1, 0 if safe else 1, taken) == 0
 
 
 def _protects_by_order(holder: LedgerJob, asker: LedgerJob) -> bool:

@@ -12,8 +12,8 @@ from spark_sched.protocol.plan import PoolShare
 _LENT_PART = 11
 
 
-class HoldFloors(Protocol):
-    """Floors of the tenants' queues, as far as held slots go."""
+class HoldShares(Protocol):
+    """What the order of the tenants' queues says about held slots."""
 
     def ceded(self, holder: str, asker: str, slots: int, asks: int, taken: int) -> int:
         """How many of the ``slots`` that ``holder`` holds ``asker``, to which ``taken`` are promised, may
@@ -27,14 +27,14 @@ class JobOrder:
     Attributes:
         place: the plan's rank, then the arrival; lower is first.
         lends: the job waited for so long that later equals may take its held slots.
-        floors: of the tenants' queues; None: no queue has one.
+        shares: floors and weights of the tenants' queues; None: no queue has one.
     """
 
-    __slots__ = ("_behind_since_ms", "_since_ms", "_waited_ms", "floors", "lends", "place")
+    __slots__ = ("_behind_since_ms", "_since_ms", "_waited_ms", "lends", "place", "shares")
 
-    def __init__(self, arrival: int, floors: HoldFloors | None = None) -> None:
+    def __init__(self, arrival: int, shares: HoldShares | None = None) -> None:
         self.place = (0, arrival)
-        self.floors = floors
+        self.shares = shares
         self.lends = False
         self._since_ms: int | None = None  # its first stage is ready
         self._waited_ms = 0

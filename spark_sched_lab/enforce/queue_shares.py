@@ -6,7 +6,8 @@ The twin of ``schedcore.enforce.QueueShares``: the same operations and results. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -104,6 +105,10 @@ class QueuedJob:
         return self.since_ms + min(waits) if waits else None
 
 
+#: A queue and its ancestors, from the top down.
+Path: TypeAlias = tuple[QueueUse, ...]
+
+
 class Wanted(NamedTuple):
     """What a task set wants of a round.
 
@@ -130,7 +135,7 @@ class QueueShares:
         slots: of the application.
     """
 
-    def __init__(self, paths: Mapping[str, tuple[QueueUse, ...]]) -> None:
+    def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = paths
         self.slots = 0
 
@@ -208,17 +213,53 @@ class QueueShares:
     def ceded(self, holder: str, asker: str, slots: int, asks: int, taken: int = 0) -> int:
         """How many of the ``slots`` that a job of queue ``holder`` holds a job of queue ``asker`` may take.
 
-        As many as the asker's queue lacks of its floor, whatever priorities say, but no slot that the
-        holder's queue has below its own floor.
+        Between queues, their order decides and not that of jobs: as many as the asker's queue lacks of its
+        floor, or as it comes first with where the two paths part, but no slot that the holder's queue has
+        below its own floor.
 
         Args:
-            asks: that it may take by the order of jobs.
+            asks: that it may take by the order of jobs, which decides in one queue.
             taken: slots promised to it that do not count as used yet.
         """
         theirs, mine = self._paths[holder], self._paths[asker]
+        return asks if theirs is mine else self._given(theirs, mine, slots, taken, {})
+
+    def cedes(
+        self, holder: str, asker: str, slots: int, taken: int, moved: Sequence[tuple[str, int]]
+    ) -> bool:
+        """Whether slots of a running task of queue ``holder`` may go to a job of queue ``asker``.
+
+        Args:
+            slots: of the task.
+            taken: open slots, which that job takes first.
+            moved: queues of other tasks whose slots go to that job before, with their slots.
+        """
+        theirs, mine = self._paths[holder], self._paths[asker]
         if theirs is mine:
-            return asks
+            return True
+        more = Counter[str]()
+        for queue, count in moved:
+            more.subtract({use.spec.path: count for use in self._paths[queue]})
+            more.update({use.spec.path: count for use in mine})
+        return self._given(theirs, mine, slots, taken, more) == slots
+
+    def _given(self, theirs: Path, mine: Path, slots: int, taken: int, more: Mapping[str, int]) -> int:
+        """How many of ``slots`` of the first queue may go to the second one, where the queues have ``more``
+        slots than their own, and ``taken`` are promised to the second one."""
+
+        def used(use: QueueUse) -> int:
+            return use.used() + more.get(use.spec.path, 0)
+
         apart = sum(a is b for a, b in zip(theirs, mine, strict=False))
-        spare = min(use.used() - self.floor(use) for use in theirs[apart:])
-        lacks = max(self.floor(use) - use.used() for use in mine[apart:]) - taken
-        return max(0, min(slots, spare, max(asks, lacks)))
+        spare = min(used(use) - self.floor(use) for use in theirs[apart:])
+        lacks = max(self.floor(use) - used(use) for use in mine[apart:]) - taken
+        most = max(0, min(slots, spare))
+        # Where the paths part: with each slot the second one still has less for its weight than the first one
+        # had before, so that none goes back.
+        first, second = theirs[apart], mine[apart]
+        weights = first.spec.weight or 1.0, second.spec.weight or 1.0
+        has, gets = used(first), used(second) + taken
+        given = 0
+        while given < most and (gets + given + 1) / weights[1] < (has - given) / weights[0]:
+            given += 1
+        return max(min(most, lacks), given)

@@ -164,13 +164,23 @@ class Attempts:
             a = found.get(task)
             return None if a is None else _facts(a)
 
+        tenants = self.reservations.tenants
+
+        def gives(task: int, going: Sequence[int]) -> bool:
+            """A slot of another tenants' queue that the order of queues would give back is not worth an
+            eviction."""
+            stage = found[task].stage
+            free = self.slots.open_by_profile().get(stage.executor_profile, 0)
+            moved = [found[each].stage.job.key for each in going]
+            return tenants is None or tenants.cedes(stage.job.key, job.key, free, moved)
+
         waiting_slots = Counter[int]()
         for stage in job.stages.values():
             waiting_slots[stage.executor_profile] += stage.waiting_slots
-        if (tenants := self.reservations.tenants) is not None:
+        if tenants is not None:
             room = tenants.room(job)
             waiting_slots = Counter({profile: min(n, room) for profile, n in waiting_slots.items()})
-        for task in preempted(named, job.priority, waiting_slots, running):
+        for task in preempted(named, job.priority, waiting_slots, running, gives):
             self.evict(found[task], beneficiary=job.key)
 
     def _stop(self, a: Attempt, outcome: str, beneficiary: str | None = None) -> None:

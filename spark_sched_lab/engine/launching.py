@@ -129,7 +129,7 @@ class Launcher:
     def _privileged(self, now_ms: int) -> bool:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""
         slots, waiting = self.slots, self.waiting
-        stages = waiting.privileged(slots, now_ms, floors=self._shares)
+        stages = waiting.privileged(slots, now_ms, shares=self._shares)
         if self._shares:
             stages.sort(key=self._standing)
         for stage in stages:

@@ -122,6 +122,18 @@ class TenantQueues:
             return asks
         return self.usage.shares.ceded(theirs, mine, slots, asks, taken)
 
+    def cedes(self, holder: str, asker: str, taken: int, moved: Iterable[str]) -> bool:
+        """Whether the slot of a running task of a job may go to another job, after ``taken`` open ones and
+        those of tasks of ``moved`` jobs; as `QueueShares.cedes`."""
+        usage = self.usage
+        theirs, mine = usage.queue_of(holder), usage.queue_of(asker)
+        if usage.shares is None or theirs is None or mine is None:
+            return True
+        queues = [usage.queue_of(job) for job in moved]
+        return usage.shares.cedes(
+            theirs, mine, 1, taken, [(queue, 1) for queue in queues if queue is not None]
+        )
+
     def _queue_of(self, job: str) -> str | None:
         return self.reservations.stand_ins.get(job) or self.usage.queue_of(job)
 

@@ -205,15 +205,15 @@ class WaitingStages:
             found[-1][queue] = [entry[-1] for entry in entries]
         return found
 
-    def privileged(self, slots: Slots, now_ms: int, *, floors: bool = False) -> list[StageRun]:
+    def privileged(self, slots: Slots, now_ms: int, *, shares: bool = False) -> list[StageRun]:
         """The stages that may take a slot if none is open: their job holds one, or the ledger does not refuse
-        it all that others hold. ``floors`` is whether tenants' queues have any."""
+        it all that others hold. ``shares`` is whether tenants' queues have floors or weights."""
         holders = slots.holders
         found = [stage for job in holders for stage in job.stages.values() if stage.queued]
-        # Without pools, profiles and floors the ledger refuses a job what it refuses an earlier one of its
-        # priority.
+        # Without pools, profiles and shares of queues the ledger refuses a job what it refuses an earlier one
+        # of its priority.
         by_place = (
-            not floors
+            not shares
             and not self.by_spark_job
             and not slots.nodes.of_profile
             and all(job.rule.pool is None for job in holders)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,8 @@ from tests.integration.status_scenarios import command, page
 
 TASK_S = 0.5
 JOBS = 10
+#: So that a run ends that starves the other team.
+MOST_RUNS = 30
 
 
 def ten_equal_jobs(spark: SparkSession) -> Result:
@@ -214,6 +217,45 @@ def floors(spark: SparkSession) -> Result:
         "ran": ran,
         "floors": {name: each.floor_slots for name, each in queues.items()},
         "peaks": {name: each.peak_slots for name, each in queues.items()},
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def weights(spark: SparkSession) -> Result:
+    """A team's jobs of high priority hold their slots from stage to stage until another team's job is done."""
+    sc = spark.sparkContext
+    over = threading.Event()
+
+    def sleeps(value: int) -> tuple[int, int]:
+        time.sleep(TASK_S)
+        return value % 4, value
+
+    def crowd(number: int) -> None:
+        for run in range(MOST_RUNS):
+            if over.is_set():
+                break
+            with spark_sched.job(spark, f"chain-{number}-{run}", user="bulk", priority=9):
+                first = sc.parallelize(range(4), 4).map(sleeps)
+                first.reduceByKey(max, 4).map(lambda each: sleeps(each[0])).count()
+        in_time.append(over.is_set())
+
+    in_time: list[bool] = []
+    threads = [InheritableThread(target=crowd, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    wait_until(
+        lambda: any(q.running_slots + q.held_slots == 4 for q in spark_sched.status(spark).queues),
+        "the crowd was to have all slots",
+    )
+    with spark_sched.job(spark, "late", user="team"):
+        sc.parallelize(range(12), 12).map(sleeps).count()
+    over.set()
+    for thread in threads:
+        thread.join()
+    return {
+        "in_time": in_time,
+        "peaks": {each.queue: each.peak_slots for each in spark_sched.status(spark).queues},
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],
     }

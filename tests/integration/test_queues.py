@@ -32,6 +32,7 @@ PROMISED = QueueTree(
     (PlacementRule("team", user="team"),),
     "bulk",
 )
+EQUAL = QueueTree((QueueSpec("bulk", weight=1.0), QueueSpec("team", weight=1.0)), PROMISED.rules, "bulk")
 EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
 OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
 FILE = Path(tempfile.gettempdir()) / f"spark-sched-queues-{os.getpid()}.toml"
@@ -107,6 +108,20 @@ def test_a_team_gets_the_slots_of_its_floor_from_a_flood_of_higher_priority(scen
 )
 def test_plans_keep_no_team_from_its_floor(scenario: Scenario) -> None:
     assert_floor_is_kept(scenario("floors"))
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={EQUAL.to_json()}",
+    "spark.testing.schedInvariants=true",
+)
+def test_a_team_whose_jobs_hold_their_slots_one_after_the_other_does_not_starve_another(
+    scenario: Scenario,
+) -> None:
+    found = scenario("weights")
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+    assert found["in_time"] == [True, True, True]
+    assert found["peaks"]["team"] == 2
 
 
 def assert_floor_is_kept(found: dict[str, Any]) -> None:

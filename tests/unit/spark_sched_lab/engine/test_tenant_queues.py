@@ -210,12 +210,13 @@ def test_the_floor_of_a_queue_is_met_by_weight_below_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("team", "rest", "other_ms"),
     [
-        ("", "weight = 1", 8000),
+        ("weight = 3", "", 8000),  # With a slot, the other queue would have more for its weight.
+        ("", "weight = 1", 3000),
         ("", "floor = 1", 3000),
         ("floor = 2", "floor = 1", 8000),  # Without the held slot, the team would be below its own.
     ],
 )
-def test_a_held_slot_above_its_queues_floor_goes_to_a_queue_below_its_own(
+def test_a_held_slot_goes_to_a_queue_that_has_less_for_its_weight_or_is_below_its_floor(
     tmp_path: Path, team: str, rest: str, other_ms: int
 ) -> None:
     """A job of high priority holds a slot from 1 s to 6 s, for a stage of 1 s."""
@@ -225,6 +226,36 @@ def test_a_held_slot_above_its_queues_floor_goes_to_a_queue_below_its_own(
     result = run(tmp_path, queues, [chain, job("other", 1, user="bob", at_ms=2000)], "reservation", slots=2)
     assert ends(result)["other"] == other_ms
     assert ends(result)["chain"] == 7000
+
+
+def test_a_queue_whose_jobs_hold_their_slots_one_after_the_other_does_not_starve_another(
+    tmp_path: Path,
+) -> None:
+    """Each slot that becomes free is held for a job of a high priority; the other queue's part is 2 of 4."""
+    stages = (StageSpec([1000] * 4), StageSpec([1000] * 4, parents=(0,)))
+    crowd = [
+        JobSpec(
+            f"chain-{n}", 100 * n, stages, name="chain", user="ann", priority=5, marked=True, copies=False
+        )
+        for n in range(10)
+    ]
+    late = job("late", 8, user="bob", at_ms=3000)
+    queues = SHARES.format(team="weight = 1", rest="")
+    result = run(tmp_path, queues, [*crowd, late], "reservation")
+    assert ends(result)["late"] == 7000
+    assert peaks(result) == {"team": 4, "rest": 2}
+
+
+def test_a_plan_evicts_no_task_of_a_queue_that_would_get_the_slot_back(tmp_path: Path) -> None:
+    """Four long tasks of one queue, and an urgent job of another one of the same weight: its part is 2."""
+    long = JobSpec("long", 0, (StageSpec([60_000] * 4),), name="long", user="bob")
+    urgent = job("urgent", 8, at_ms=2000, priority=9)
+    queues = SHARES.format(team="weight = 1", rest="")
+    result = run(tmp_path, queues, [long, urgent], "priority-evictions")
+    assert {row["job"]: row["evictions"] for row in result.rows()} == {"long": 2, "urgent": 0}
+    assert peaks(result)["team"] == 2
+    below = run(tmp_path, SHARES.format(team="weight = 3", rest=""), [long, urgent], "priority-evictions")
+    assert {row["job"]: row["evictions"] for row in below.rows()} == {"long": 3, "urgent": 0}
 
 
 LONG = JobSpec("long", 0, (StageSpec([60_000] * 4),), name="long", user="bob", priority=9)

@@ -138,9 +138,12 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
   /** Whether a queue of its path has fewer slots than its floor. */
   private def belowFloor(set: WaitingSet): Boolean = shares.exists(s => queueOf(set).exists(s.below))
 
-  /** Whether a task set of a queue below its floor waits while slots are held: it may take some of other queues. */
+  /** Whether a task set waits whose queue may take held slots of another one. */
   def lacksHeldSlots(waiting: Iterator[WaitingSet]): Boolean =
-    shares.isDefined && ledger.heldSlots > 0 && waiting.exists(set => set.waitingTasks > 0 && belowFloor(set))
+    shares.isDefined && ledger.heldSlots > 0 && {
+      val queues = waiting.filter(_.waitingTasks > 0).flatMap(queueOf).toSet
+      queues.exists(queue => shares.exists(_.takesHeld(queue)))
+    }
 
   /** Whether some task set may take slots that this round leaves over. */
   def spareWanted: Boolean = wanted
@@ -347,17 +350,22 @@ object Enforcement {
    * @param priority of the job in force; only attempts of lower priority go
    * @param waiting slots that its tasks wait for, by executors' resource profile; not one more is taken than they need
    * @param running finds an attempt; None: it does not run any more
+   * @param gives whether the job would keep the slots of an attempt after those of others that go: its queue may have to give them back
    */
   def preempted(
-      named: Seq[Long], priority: Int, waiting: Map[Int, Int], running: Long => Option[RunningAttempt]): Seq[Long] = {
+      named: Seq[Long], priority: Int, waiting: Map[Int, Int], running: Long => Option[RunningAttempt],
+      gives: (Long, Iterable[Long]) => Boolean = (_, _) => true): Seq[Long] = {
     val left = mutable.HashMap.from(waiting)
-    named.distinct.filter { task =>
-      running(task).exists { a =>
-        val goes = a.restartable && a.priority < priority && left.getOrElse(a.executorProfile, 0) > 0
-        if (goes) left(a.executorProfile) -= a.slots
-        goes
+    val going = mutable.LinkedHashSet.empty[Long]
+    named.foreach { task =>
+      running(task).filterNot(_ => going(task)).foreach { a =>
+        if (a.restartable && a.priority < priority && left.getOrElse(a.executorProfile, 0) > 0 && gives(task, going)) {
+          left(a.executorProfile) -= a.slots
+          going += task
+        }
       }
     }
+    going.toList
   }
 
   /** The running tasks of an evicted job that are killed: those that are restartable. */

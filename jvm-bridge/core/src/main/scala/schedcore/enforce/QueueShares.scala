@@ -163,20 +163,59 @@ final class QueueShares private[enforce] (paths: Map[String, Seq[QueueUse]]) {
     paths(queue).forall(use => use.spec.ceiling.forall(use.used + given(use.spec.path) + more <= _.of(slots)))
 
   /**
-   * How many of the `slots` that a job of queue `holder` holds a job of queue `asker` may take: as many as the asker's queue lacks of
-   * its floor, whatever priorities say, but no slot that the holder's queue has below its own floor.
+   * How many of the `slots` that a job of queue `holder` holds a job of queue `asker` may take. Between queues, their order decides and
+   * not that of jobs: as many as the asker's queue lacks of its floor, or as it comes first with where the two paths part, but no slot
+   * that the holder's queue has below its own floor.
    *
-   * @param asks that it may take by the order of jobs
+   * @param asks that it may take by the order of jobs, which decides in one queue
    * @param taken slots promised to it that do not count as used yet
    */
-  def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int = {
+  def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int =
+    if (paths(holder) eq paths(asker)) asks else given(paths(holder), paths(asker), slots, taken, _ => 0)
+
+  /**
+   * Whether slots of a running task of queue `holder` may go to a job of queue `asker`.
+   *
+   * @param slots of the task
+   * @param taken open slots, which that job takes first
+   * @param moved queues of other tasks whose slots go to that job before, with their slots
+   */
+  def cedes(holder: String, asker: String, slots: Int, taken: Int, moved: Iterable[(String, Int)]): Boolean = {
     val (theirs, mine) = (paths(holder), paths(asker))
-    if (theirs eq mine) asks
-    else {
-      val apart = theirs.iterator.zip(mine.iterator).count { case (a, b) => a eq b }
-      val spare = theirs.iterator.drop(apart).map(use => use.used - floor(use)).min
-      val lacks = mine.iterator.drop(apart).map(use => floor(use) - use.used).max - taken
-      math.max(0, math.min(slots, math.min(spare, math.max(asks, lacks))))
+    (theirs eq mine) || {
+      val more = mutable.HashMap.empty[String, Int].withDefaultValue(0)
+      moved.foreach { case (queue, count) =>
+        paths(queue).foreach(use => more(use.spec.path) -= count)
+        mine.foreach(use => more(use.spec.path) += count)
+      }
+      given(theirs, mine, slots, taken, use => more(use.spec.path)) == slots
     }
   }
+
+  /**
+   * How many of `slots` of the first queue may go to the second one, where the queues have `more` slots than their own, and `taken` are
+   * promised to the second one.
+   */
+  private def given(theirs: Seq[QueueUse], mine: Seq[QueueUse], slots: Int, taken: Int, more: QueueUse => Int): Int = {
+    def used(use: QueueUse) = use.used + more(use)
+    val apart = theirs.iterator.zip(mine.iterator).count { case (a, b) => a eq b }
+    val spare = theirs.iterator.drop(apart).map(use => used(use) - floor(use)).min
+    val lacks = mine.iterator.drop(apart).map(use => floor(use) - used(use)).max - taken
+    val most = math.max(0, math.min(slots, spare))
+    // Where the paths part: with each slot the second one still has less for its weight than the first one had before, so that none
+    // goes back.
+    val (first, second) = (theirs(apart), mine(apart))
+    val (weight, other) = (first.spec.weight.getOrElse(1.0), second.spec.weight.getOrElse(1.0))
+    val (has, gets) = (used(first), used(second) + taken)
+    var n = 0
+    while (n < most && (gets + n + 1) / other < (has - n) / weight) n += 1
+    math.max(math.min(most, lacks), n)
+  }
+
+  /** Whether a job of the queue may take a held slot of another queue. */
+  def takesHeld(queue: String): Boolean =
+    leaves.exists { case (other, use) => use.held > 0 && other != queue && ceded(other, queue, 1, 0, 0) > 0 }
+
+  // Jobs are in the lowest queues alone.
+  private val leaves = paths.collect { case (queue, path) if !paths.keysIterator.exists(_.startsWith(s"$queue.")) => queue -> path.last }
 }

@@ -3,7 +3,7 @@ package enforce
 
 import scala.collection.mutable
 
-import schedcore.ledger.{HoldFloors, LedgerListener}
+import schedcore.ledger.{HoldShares, LedgerListener}
 import schedcore.settings.QueueTree
 
 /** A job in its queue. @param path its queue and the ancestors, from the top down */
@@ -31,7 +31,7 @@ private[enforce] final class QueuedJob(
  * `spark_sched_lab.enforce.queue_usage` is the twin in the simulator, and `protocol/golden/queues/tree*` bind the two. Used under
  * its owner's lock only.
  */
-final class QueueUsage(began: QueueTree) extends HoldFloors {
+final class QueueUsage(began: QueueTree) extends HoldShares {
   import QueueUsage._
 
   // Whether it asks for groups is also read without the owner's lock.
@@ -336,6 +336,11 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
   /** How many of the `slots` that `holder` holds `asker` may take; see [[QueueShares.ceded]]. Both are jobs' keys. */
   override def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int =
     (for (s <- shares; theirs <- queueOf(holder); mine <- queueOf(asker)) yield s.ceded(theirs, mine, slots, asks, taken)).getOrElse(asks)
+
+  /** Whether slots of a running task of job `holder` may go to `asker`, after `taken` open ones and `moved` ones of other jobs; see [[QueueShares.cedes]]. */
+  def cedes(holder: String, asker: String, slots: Int, taken: Int, moved: Iterable[(String, Int)]): Boolean =
+    (for (s <- shares; theirs <- queueOf(holder); mine <- queueOf(asker))
+      yield s.cedes(theirs, mine, slots, taken, moved.flatMap { case (job, n) => queueOf(job).map(_ -> n) })).getOrElse(true)
 
   /** A sentence for each sum that does not fit the jobs; empty if there is none. */
   def violations(): Seq[String] = uses.iterator.flatMap { use =>

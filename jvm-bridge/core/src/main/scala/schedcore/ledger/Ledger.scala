@@ -32,7 +32,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   import Ledger._
 
   private var arrivals = 0
-  private var floors = Option.empty[HoldFloors]
+  private var shares = Option.empty[HoldShares]
   private val pauses = new LedgerPauses(idle)
   private val barriers = new Barriers(seed)
   private val holdings = new LedgerHoldings(listener, pauses)
@@ -108,7 +108,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     if (!jobs.contains(job)) {
       arrivals += 1
       jobs(job) = new LedgerJob(job, marked, rule, arrivals, idle, barriers, holdings.changes)
-      jobs(job).order.floors = floors
+      jobs(job).order.shares = shares
       holdings.ruleSet(jobs(job))
       holdings.joinPool(jobs(job))
     }
@@ -248,10 +248,10 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     }
 
   /**
-   * A number that stays the same while no answer of [[mayLaunch]] turns to yes without a slot that becomes free. None: pools or floors
-   * decide, and any launch may turn one.
+   * A number that stays the same while no answer of [[mayLaunch]] turns to yes without a slot that becomes free. None: pools or shares of
+   * queues decide, and any launch may turn one.
    */
-  def yields: Option[Long] = if (holdings.hasPools || floors.isDefined) None else Some(holdings.yields)
+  def yields: Option[Long] = if (holdings.hasPools || shares.isDefined) None else Some(holdings.yields)
 
   /** Rises whenever a job starts, ends or gets another rule. */
   def ruleChanges: Long = holdings.ruleChanges
@@ -260,14 +260,14 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def refusedOn(executor: String, job: String): Int = executors.get(executor).fold(0)(_.refusedTo(jobs.get(job)))
 
   /**
-   * Slots held on `executor` that none of the jobs which want slots may take. Floors of queues may let any job take some, and pools
+   * Slots held on `executor` that none of the jobs which want slots may take. Shares of queues may let any job take some, and pools
    * one of equal priority: then these are not counted.
    *
    * @param first the wanting job that comes first: what is held against it is held against all others, but for their own holds
    * @param wants whether the job of a key wants slots
    */
   def heldFromAll(executor: String, first: String, wants: String => Boolean): Int =
-    if (floors.isDefined) 0
+    if (shares.isDefined) 0
     else executors.get(executor).filter(_.held > 0).fold(0) { e =>
       val asker = jobs.get(first)
       var kept = 0
@@ -300,12 +300,12 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   }
 
   /**
-   * From now on `mayHold` says of a job whether its queue lets it hold one more slot, and `by` who may take held slots for the sake of
-   * a queue's floor. Called before any job starts, and when the queues are changed.
+   * From now on `mayHold` says of a job whether its queue lets it hold one more slot, and `by` who may take held slots of
+   * another queue. Called before any job starts, and when the queues are changed.
    */
-  def limitHolds(mayHold: String => Boolean, by: Option[HoldFloors] = None): Unit = {
+  def limitHolds(mayHold: String => Boolean, by: Option[HoldShares] = None): Unit = {
     holdings.queueLets = mayHold
-    floors = by
+    shares = by
   }
 
   /** Whether the slots that `holder` holds are safe from `asker`. */

@@ -8,8 +8,8 @@ private[schedcore] final case class JobPlace(rank: Int, arrival: Int) {
   def isBefore(other: JobPlace): Boolean = if (rank != other.rank) rank < other.rank else arrival < other.arrival
 }
 
-/** Floors of the tenants' queues, as far as held slots go. */
-trait HoldFloors {
+/** What the order of the tenants' queues says about held slots. */
+trait HoldShares {
   /**
    * How many of the `slots` that `holder` holds `asker`, to which `taken` are promised, may take where it may take `asks` by the order of
    * jobs. Both are jobs' keys.
@@ -19,8 +19,8 @@ trait HoldFloors {
 
 /** A job's place among jobs of equal priority, and how long its stages waited behind other jobs. */
 private[schedcore] final class JobOrder(arrival: Int) {
-  /** Of the tenants' queues; None: no queue has one. */
-  var floors: Option[HoldFloors] = None
+  /** Floors and weights of the tenants' queues; None: no queue has one. */
+  var shares: Option[HoldShares] = None
   var place: JobPlace = JobPlace(0, arrival)
   private var sinceMs = -1L // its first stage is ready
   private var waitedMs = 0L
@@ -57,8 +57,8 @@ private object JobOrder {
  * Who comes first: whose claim to a slot is stronger, and whose held slots are safe from whom.
  *
  * By priority, then by FAIR order where pools decide, else by place: the plan's rank, then the arrival
- * (`docs/adr/0038-order-among-equals.md`). A queue below its floor takes held slots of one above its own whatever that order says
- * (`docs/adr/0049-floors-and-weights.md`). `spark_sched_lab/enforce/ledger_order.py` has the same.
+ * (`docs/adr/0038-order-among-equals.md`). Where tenants' queues have floors or weights, these decide between jobs
+ * of two queues (`docs/adr/0061-held-slots-follow-weights.md`). `spark_sched_lab/enforce/ledger_order.py` has the same.
  */
 private[schedcore] object LedgerOrder {
 
@@ -67,7 +67,7 @@ private[schedcore] object LedgerOrder {
     if (asker eq holder) 0
     else {
       val refused = refusesByOrder(holder, asker, slots, taken)
-      holder.order.floors.fold(refused)(f => slots - f.ceded(holder.key, asker.key, slots, slots - refused, taken))
+      holder.order.shares.fold(refused)(s => slots - s.ceded(holder.key, asker.key, slots, slots - refused, taken))
     }
 
   private def refusesByOrder(holder: LedgerJob, asker: LedgerJob, slots: Int, taken: Int): Int =
@@ -83,12 +83,12 @@ private[schedcore] object LedgerOrder {
     else FairShares.isBefore(a, b, less).getOrElse(a.order.place.isBefore(b.order.place))
 
   /**
-   * Whether its held slots are safe from `asker` however many both use: no pool is asked. The floors of their queues decide by what these
+   * Whether its held slots are safe from `asker` however many both use: no pool is asked. Of jobs of two queues these decide by what they
    * use, beside `taken` slots of the asker.
    */
   def protects(holder: LedgerJob, asker: LedgerJob, taken: Int = 0): Boolean = {
     val safe = protectsByOrder(holder, asker)
-    holder.order.floors.fold(safe)(_.ceded(holder.key, asker.key, 1, if (safe) 0 else 1, taken) == 0)
+    holder.order.shares.fold(safe)(_.ceded(holder.key, asker.key, 1, if (safe) 0 else 1, taken) == 0)
   }
 
   private def protectsByOrder(holder: LedgerJob, asker: LedgerJob): Boolean =

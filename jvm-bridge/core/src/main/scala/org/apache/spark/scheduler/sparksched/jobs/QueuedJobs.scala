@@ -169,7 +169,7 @@ private[sparksched] final class QueuedJobs(
     moved.toList ++ admitted.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
-  /** The ledger asks the queues about held slots, and about floors only if there are some. */
+  /** The ledger asks the queues about held slots, and about shares only if there are some. */
   private def limitHolds(): Unit = ledger.limitHolds(queues.mayHold, queues.shares.map(_ => queues))
   limitHolds()
 

@@ -16,6 +16,7 @@ import schedcore.ledger.ShadowCounters
  *
  * @param managerOf the task set of an attempt that has not ended
  * @param waitingSlots slots that a job's tasks wait for, by resource profile of executors
+ * @param queues the tenants' queues
  * @param enforcing whether tasks are killed; otherwise they are only counted
  * @param kill an attempt, for a reason in words for people
  */
@@ -23,6 +24,7 @@ private[sparksched] final class Evictions(
     registry: Registry,
     managerOf: Long => Option[SchedTaskSetManager],
     waitingSlots: String => Map[Int, Int],
+    queues: () => Option[QueueUsage],
     enforcing: () => Boolean,
     kill: (Long, String) => Unit) {
   import Evictions._
@@ -49,12 +51,17 @@ private[sparksched] final class Evictions(
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
   def preempt(job: String, named: Seq[Long]): Unit = {
-    val coming = underWay.iterator.collect { case (tid, Eviction(Some(`job`), _)) => tid }.flatMap(managerOf(_)).toList
-      .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
+    val given = underWay.iterator.collect { case (tid, Eviction(Some(`job`), _)) => tid }.flatMap(managerOf(_)).toList
+    val coming = given.groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
     val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
     val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
       .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
-    Enforcement.preempted(named, registry.priority(job), waiting, running)
+    // A slot of another tenants' queue that the order of queues would give back is not worth an eviction.
+    def gives(tid: Long, going: Iterable[Long]) = queues().forall(q => managerOf(tid).forall { m =>
+      val open = registry.executors.idle.iterator.collect { case (e, slots) if e.profile == m.executorProfile => slots }.sum
+      q.cedes(m.job, job, m.slotsPerTask, open, (given ++ going.flatMap(managerOf(_))).map(other => other.job -> other.slotsPerTask))
+    })
+    Enforcement.preempted(named, registry.priority(job), waiting, running, gives)
       .foreach(evict(_, Eviction(Some(job)), "evicted for a job of higher priority"))
   }
 

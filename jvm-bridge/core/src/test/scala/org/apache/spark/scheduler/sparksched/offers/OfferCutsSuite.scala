@@ -19,7 +19,9 @@ final class OfferCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   /** A scheduler that was never started, before executors of two slots each; a job that holds slots on the first one. */
   private final class Fixture {
-    val ours = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false")))
+    // A busy machine makes stragglers, and the copies of these take held slots.
+    val ours = new SchedTaskScheduler(
+      context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false", "spark.sched.copies.enabled" -> "false")))
     ours.initialize(new CountingBackend)
     private val dag = new DAGScheduler(context, ours)
     val holder: SchedTaskSetManager = submit(0, "holder", priority = 5, tasks = 4)
