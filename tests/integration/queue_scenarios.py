@@ -223,7 +223,7 @@ def floors(spark: SparkSession) -> Result:
 
 
 def weights(spark: SparkSession) -> Result:
-    """A team's jobs of high priority hold their slots from stage to stage until another team's job is done."""
+    """A team's jobs of high priority hold their slots from stage to stage; another team's job comes."""
     sc = spark.sparkContext
     over = threading.Event()
 
