@@ -44,6 +44,16 @@ CALIBRATED_RULES: dict[str, dict[str, Any]] = {
     "until_the_end": {"priority": 12, "isolation": 0.5, "deadline": "fixed"},
 }
 IDLE_LIMITS = IdleLimits(job_share=0.2, share=0.3, burst_ms=700)
+# Jobs that hold for seconds while tasks of others wait.
+WAITING_RULES: dict[str, dict[str, Any]] = {
+    "background": {"isolation": 0.0},
+    "unknown": {"priority": 10, "first_gap_ms": 6_000, "gap_ms": 9_000},
+    "equal": {"priority": 10, "first_gap_ms": 4_000, "gap_ms": 8_000},
+    "low": {"priority": 5, "first_gap_ms": 3_000},
+    "high": {"priority": 20, "first_gap_ms": 7_000, "gap_ms": 8_000, "isolation": 0.9},
+    "as_before": {"priority": 7},
+}
+WAITING_LIMITS = IdleLimits(job_share=0.1, share=0.15, burst_ms=400, waiting_cost=2.5)
 
 
 def rules(named: dict[str, dict[str, Any]] = RULES) -> dict[str, Rule]:

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import golden_file
-from ledger_rules import BASE, CALIBRATED_RULES, IDLE_LIMITS, IDLE_RULES, RULES, rules
+from ledger_rules import (
+    BASE,
+    CALIBRATED_RULES,
+    IDLE_LIMITS,
+    IDLE_RULES,
+    RULES,
+    WAITING_LIMITS,
+    WAITING_RULES,
+    rules,
+)
 from ledger_steps import Outcome, StepRunner, fields_of
 
 from spark_sched_lab.enforce.ledger import UNBOUNDED, IdleLimits
@@ -47,6 +56,8 @@ class Walk:
     punctual: bool = False
     #: Executors and stages are of two resource profiles, and next stages' tasks of several sizes.
     shapes: bool = False
+    #: Stages start and end whole, so that jobs pause while tasks of others wait.
+    crowded: bool = False
     runner: StepRunner = field(init=False)
     now_ms: int = 0
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -63,7 +74,8 @@ class Walk:
         self.runner = StepRunner(rules(self.rules), self.limits)
         for i in range(self.rng.randint(1, 4)):
             self.add_executor(f"e{i}")
-        self.start_job()
+        for _ in range(8 if self.crowded else 1):
+            self.start_job()
         self.start_stage()
 
     def do(self, op: str, **arguments: Any) -> Outcome:
@@ -93,7 +105,8 @@ class Walk:
         if self.punctual:
             self.wake_until(now_ms)
         self.now_ms = now_ms
-        self.rng.choice(_IDLE_ACTIONS if self.punctual else _ACTIONS)(self)
+        actions = _CROWDED_ACTIONS if self.crowded else _IDLE_ACTIONS if self.punctual else _ACTIONS
+        self.rng.choice(actions)(self)
 
     def wake_until(self, end_ms: int) -> None:
         while True:
@@ -258,6 +271,19 @@ class Walk:
             if may.answer:
                 self._launch(name, waiting[name].pending.pop(0), executor, copy=False)
 
+    def launch_all(self) -> None:
+        for _ in range(12):
+            self.launch()
+
+    def end_running_stage(self) -> None:
+        """All of a stage's tasks end well, if none of them waits."""
+        running = {name: p for name, p in self.stages.items() if not p.pending}
+        if running:
+            name = self._one(running)
+            for task, (stage, index, _, _) in list(self.running.items()):
+                if stage == name and name in self.stages and index not in running[name].done:
+                    self._end_task(task, success=True)
+
     def launch_copy(self) -> None:
         free = {name: 1 for name in self.slots if self.free_slots(name) > 0}
         full = {name: p for name, p in self.stages.items() if p.done and not p.pending}
@@ -270,18 +296,19 @@ class Walk:
 
     def end_task(self) -> None:
         if self.running:
-            task = self._one(self.running)
-            stage, index, _, _ = self.running.pop(task)
-            success = self.rng.random() < 0.9
-            self.do("task_ended", task=task, success=success, now_ms=self.now_ms)
-            p = self.stages.get(stage)
-            if p is not None:
-                if success:
-                    p.done.add(index)
-                    if len(p.done) == p.tasks:
-                        del self.stages[stage]
-                else:
-                    self._again(stage, index)
+            self._end_task(self._one(self.running), success=self.rng.random() < 0.9)
+
+    def _end_task(self, task: int, success: bool) -> None:
+        stage, index, _, _ = self.running.pop(task)
+        self.do("task_ended", task=task, success=success, now_ms=self.now_ms)
+        p = self.stages.get(stage)
+        if p is not None:
+            if success:
+                p.done.add(index)
+                if len(p.done) == p.tasks:
+                    del self.stages[stage]
+            else:
+                self._again(stage, index)
 
     def undo_task(self) -> None:
         done = {name: p for name, p in self.stages.items() if p.done}
@@ -383,6 +410,13 @@ _ACTIONS = (
 )
 # A hold needs tasks that end, and a pause a stage that does.
 _IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_stage] * 4, *_ACTIONS[-11:])
+_CROWDED_ACTIONS = (
+    *[Walk.launch_all] * 10,
+    *[Walk.end_running_stage] * 14,
+    *[Walk.start_stage] * 20,
+    *[Walk.end_task] * 3,
+    *_ACTIONS[-11:],
+)
 
 
 def sequence(rng: random.Random, steps: int, **more: Any) -> Walk:
@@ -420,6 +454,12 @@ def main() -> None:
     golden_file.write(
         OUT / "random-idle.json.gz",
         document(SEED + SEQUENCES, 120, IDLE_RULES, limits=IDLE_LIMITS, punctual=True),
+    )
+    golden_file.write(
+        OUT / "random-waiting.json.gz",
+        document(
+            SEED + SEQUENCES + 370, 120, WAITING_RULES, limits=WAITING_LIMITS, punctual=True, crowded=True
+        ),
     )
     golden_file.write(
         OUT / "random-calibrated.json.gz",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "spark.sched.copies.minSlowdown": ("0", "2.25"),
     "spark.sched.limits.idleShare": ("0", "0.6"),
     "spark.sched.limits.idleBurst": ("0s", "20s"),
+    "spark.sched.limits.idleWaitingCost": ("1", "3.5"),
 }
 
 
@@ -62,7 +64,7 @@ def rule_in_force(case: Mapping[str, Any]) -> tuple[Rule, dict[str, Any]]:
         may_hold=case.get("may_hold", True),
     )
     idle = overlay.idle
-    return rule, {"job_share": idle.job_share, "share": idle.share, "burst_ms": idle.burst_ms}
+    return rule, asdict(idle)
 
 
 def _case(rng: random.Random) -> dict[str, Any]:

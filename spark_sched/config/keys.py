@@ -113,6 +113,14 @@ LIMITS_IDLE_BURST = ConfigKey(
     "How much held slot time may exceed `reservation.idleShare` and `limits.idleShare` for a short time. "
     "The value is a length of time: the allowed slot time is that of all slots held for this long.",
 )
+LIMITS_IDLE_WAITING_COST = ConfigKey(
+    "spark.sched.limits.idleWaitingCost",
+    values.number(1, 100),
+    "2",
+    "How many times its time a slot that a pausing job holds costs while tasks of other jobs wait for slots. "
+    "During such waiting `reservation.idleShare`, `limits.idleShare` and `limits.idleBurst` allow the part "
+    "1/`idleWaitingCost` of what they allow otherwise; at 1 waiting changes nothing.",
+)
 RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
     "spark.sched.reservation.preReserveThreshold",
     values.number(0, 1),

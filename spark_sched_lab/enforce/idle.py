@@ -27,11 +27,14 @@ class IdleLimits:
         share: of all jobs together, in [0, 1].
         burst_ms: how much either may exceed its share for a short time: the slot time of all slots for this
             long.
+        waiting_cost: how many times its time a held slot costs while tasks of other jobs wait for slots, in
+            [1, 100].
     """
 
     job_share: float
     share: float
     burst_ms: int
+    waiting_cost: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in (("job_share", self.job_share), ("share", self.share)):
@@ -39,6 +42,10 @@ class IdleLimits:
                 raise BadInputError(f"{name} of idle limits must be a number from 0 to 1, not {value!r}")
         if not 0 <= self.burst_ms <= 2**53:
             raise BadInputError(f"burst_ms of idle limits must be from 0 to 2^53, not {self.burst_ms!r}")
+        if not 1.0 <= self.waiting_cost <= 100.0:
+            raise BadInputError(
+                f"waiting_cost of idle limits must be from 1 to 100, not {self.waiting_cost!r}"
+            )
 
 
 UNBOUNDED = IdleLimits(1.0, 1.0, 0)
@@ -70,7 +77,8 @@ class Capacity:
 
 class IdleBudget:
     """A token bucket: in any interval the cost is at most the share of the interval's capacity plus the
-    burst."""
+    burst. A held slot costs its time, or a multiple of it: at a multiple of w the slot time is at most 1/w of
+    that."""
 
     __slots__ = ("_ahead_ms", "_at_ms", "_burst_ms", "_capacity_ms", "_share", "cost_ms")
 
@@ -80,21 +88,22 @@ class IdleBudget:
         self._ahead_ms = 0.0  # slot time spent ahead of the share
         self._at_ms = 0
         self._capacity_ms = 0
-        #: Slot-milliseconds so far.
+        #: Slot-milliseconds so far, whatever each cost.
         self.cost_ms = 0
 
-    def settle(self, held: int, now_ms: int, capacity: Capacity) -> None:
-        """To be called before the number of held slots changes."""
+    def settle(self, held: int, cost: float, now_ms: int, capacity: Capacity) -> None:
+        """To be called before the number of held slots or what each of them costs changes; ``cost`` is what
+        each cost since the last call."""
         spent_ms = held * max(0, now_ms - self._at_ms)
         self.cost_ms += spent_ms
         earned_ms = self._share * (capacity.slot_ms - self._capacity_ms)
-        self._ahead_ms = max(0.0, self._ahead_ms + spent_ms - earned_ms)
+        self._ahead_ms = max(0.0, self._ahead_ms + cost * spent_ms - earned_ms)
         self._at_ms = now_ms
         self._capacity_ms = capacity.slot_ms
 
-    def end_ms(self, held: int, now_ms: int, capacity: Capacity) -> int:
-        """When ``held`` slots will have used up the budget; call `settle` first."""
-        per_ms = held - self._share * capacity.slots
+    def end_ms(self, held: int, cost: float, now_ms: int, capacity: Capacity) -> int:
+        """When ``held`` slots will have used up the budget at this cost of each; call `settle` first."""
+        per_ms = cost * held - self._share * capacity.slots
         if self._share >= 1.0 or per_ms <= 0.0:
             return FOREVER_MS
         left_ms = float(self._burst_ms) * capacity.slots - self._ahead_ms

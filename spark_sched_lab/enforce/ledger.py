@@ -36,8 +36,8 @@ class Ledger:
     """
 
     __slots__ = (
-        "_arrivals", "_attempts", "_barriers", "_executors", "_holdings", "_jobs", "_limits",
-        "_pauses", "_shares", "_stages", "counters",
+        "_arrivals", "_attempts", "_barriers", "_executors", "_holdings", "_jobs", "_limits", "_shares",
+        "_stages", "counters", "pauses",
     )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED, seed: int = 0) -> None:
@@ -45,8 +45,8 @@ class Ledger:
         self._arrivals = 0
         self._shares: HoldShares | None = None
         self._barriers = Barriers(seed)
-        self._pauses = LedgerPauses(limits)
-        holdings = self._holdings = LedgerHoldings(listener, self._pauses)
+        self.pauses = LedgerPauses(limits)
+        holdings = self._holdings = LedgerHoldings(listener, self.pauses)
         self._executors = holdings.executors
         self._jobs = holdings.jobs
         self._stages = holdings.stages
@@ -68,7 +68,7 @@ class Ledger:
         e.free = free
         e.excluded = False
         if free > e.slots:
-            self._pauses.capacity.add(free - e.slots)
+            self.pauses.capacity.add(free - e.slots)
             e.slots = free
         self._holdings.drop_what_does_not_fit(e, now_ms)
 
@@ -92,9 +92,10 @@ class Ledger:
         if e is not None:
             self._holdings.release_all_on(e, "executor_lost", now_ms)
             del self._executors[executor]
-            self._pauses.capacity_lost(e.slots, self._jobs.values(), now_ms)
+            self.pauses.capacity_lost(e.slots, self._jobs.values(), now_ms)
             for a in [a for a in self._attempts.values() if a.executor == executor]:
                 self._holdings.forget(a)
+                self._holdings.look_at_waiting(a.stage, now_ms)
 
     def held_on(self, executor: str) -> int:
         """Held slots of the executor; 0 where it is unknown."""
@@ -144,7 +145,7 @@ class Ledger:
                 ledger_demand.refresh_deadline(j, now_ms)
                 self._holdings.demand_learned(j, now_ms)
                 if j.pause.open and rule.first_gap_ms is not None:
-                    self._pauses.plan(j, now_ms)
+                    self.pauses.plan(j, now_ms)
             else:
                 self._holdings.release_all_of(j, "disabled", now_ms)
 
@@ -155,9 +156,7 @@ class Ledger:
             j.ended = True
             self._holdings.release_all_of(j, "job_ended", now_ms)
             self._holdings.leave_pool(j)
-            for key in j.stages:
-                self._stages.pop(key, None)
-            j.stages.clear()
+            self._holdings.stages_over(j, now_ms)
             j.demand.successors.clear()
 
     def stage_started(
@@ -205,15 +204,14 @@ class Ledger:
         """
         j = self._jobs.get(job)
         if j is not None:
-            self._pauses.end(j, now_ms)
+            self.pauses.end(j, now_ms)
             following = Following(next_tasks, next_at_most, last, writes)
             again = restartable and not barrier
             p = LedgerStage(
                 stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms
             )
             j.order.stage_ready(stage, behind=waits_behind(j, self._jobs.values()), now_ms=now_ms)
-            self._stages[stage] = p
-            j.stages[stage] = p
+            self._holdings.stage_begins(p, now_ms)
             ledger_demand.started(j, p, vertex, successors, reads)
             j.demand.overridden = 0  # From here on the stage's own tasks ask.
             self._holdings.refresh_demand(j, now_ms)
@@ -244,6 +242,7 @@ class Ledger:
             return
         j = p.job
         j.stages.pop(stage, None)
+        self._holdings.look_at_waiting(p, now_ms)
         j.order.stage_over(stage)
         ledger_demand.stopped(j, p, now_ms)
         if j.stages:
@@ -252,13 +251,13 @@ class Ledger:
         elif p.is_last():
             self._holdings.release_all_of(j, "released", now_ms)
         else:
-            self._pauses.begin(j, p, now_ms)
+            self.pauses.begin(j, p, now_ms)
 
     def action_failed(self, job: str, now_ms: int) -> None:
         """An action failed or was cancelled: no stage of its DAG follows, so nothing stays held for one."""
         j = self._jobs.get(job)
         if j is not None and j.pause.open:
-            self._pauses.cut(j, now_ms)
+            self.pauses.cut(j, now_ms)
             self._holdings.release_all_of(j, "action_failed", now_ms)
 
     # ---- tasks ----
@@ -370,6 +369,7 @@ class Ledger:
             p.finish(a.index, now_ms - a.launch_ms)
             if a.copy:
                 self.counters.copies_won += 1
+        self._holdings.look_at_waiting(p, now_ms)
         # 2. Hold or release them.
         j.order.look(now_ms)
         active = p.key in self._stages
@@ -405,6 +405,7 @@ class Ledger:
         p = self._stages.get(stage)
         if p is not None:
             p.done.discard(index)
+            self._holdings.look_at_waiting(p, now_ms)
             self._holdings.refresh_demand(p.job, now_ms)
 
     def task_done_elsewhere(self, stage: str, index: int, now_ms: int) -> None:
@@ -413,6 +414,7 @@ class Ledger:
         if p is None or index in p.done:
             return
         p.done.add(index)
+        self._holdings.look_at_waiting(p, now_ms)
         if p.job.may_hold and not p.is_last():
             self._holdings.refresh_demand(p.job, now_ms)
             ledger_demand.refresh_deadline(p.job, now_ms)
@@ -450,7 +452,7 @@ class Ledger:
         """When to call ``expire`` or ``any_copies_due`` next; None while no slot is held."""
         if self._holdings.held_now == 0:
             return None
-        wakes = [self._pauses.budget_end_ms(now_ms)]
+        wakes = [self.pauses.budget_end_ms(now_ms)]
         for j in self._jobs.values():
             if j.held == 0:
                 continue
@@ -483,8 +485,8 @@ class Ledger:
     def idle_cost_ms(self, now_ms: int, job: str | None = None) -> int:
         """Slot time held between the actions of a job, or of all that ever were; 0 where it is unknown."""
         if job is None:
-            return self._pauses.cost_ms(now_ms)
-        return self._pauses.cost_ms(now_ms, self._jobs[job]) if job in self._jobs else 0
+            return self.pauses.cost_ms(now_ms)
+        return self.pauses.cost_ms(now_ms, self._jobs[job]) if job in self._jobs else 0
 
     def violations(self) -> list[str]:
         """A sentence for each violated invariant; empty if there is none."""

@@ -89,12 +89,35 @@ class LedgerHoldings:
 
     def launched(self, a: LedgerAttempt) -> None:
         self.attempts[a.task] = a.stage.attempts[a.task] = a
+        self.look_at_waiting(a.stage, a.launch_ms)
         _occupied(a, a.slots)
 
     def forget(self, a: LedgerAttempt) -> None:
         self.attempts.pop(a.task, None)
         a.stage.attempts.pop(a.task, None)
         _occupied(a, -a.slots)
+
+    def stage_begins(self, p: LedgerStage, now_ms: int) -> None:
+        replaced = self.stages.get(p.key)
+        self.stages[p.key] = p.job.stages[p.key] = p
+        if replaced is not None:
+            self.look_at_waiting(replaced, now_ms)
+        self.look_at_waiting(p, now_ms)
+
+    def stages_over(self, j: LedgerJob, now_ms: int) -> None:
+        """All stages of the job end with it."""
+        for p in j.stages.values():
+            if self.stages.get(p.key) is p:
+                del self.stages[p.key]
+            self.look_at_waiting(p, now_ms)
+        j.stages.clear()
+
+    def look_at_waiting(self, p: LedgerStage, now_ms: int) -> None:
+        """To be called after a change of the stage's tasks and after its end."""
+        self.pauses.set_waiting(p, self._waits(p), now_ms)
+
+    def _waits(self, p: LedgerStage) -> bool:
+        return p.waits() and self.stages.get(p.key) is p and p.key not in self.pauses.reported
 
     # ---- one slot ----
 
@@ -326,10 +349,8 @@ class LedgerHoldings:
             used = sum(j.busy + j.held for j in self.jobs.values() if j.pool is pool)
             if used != pool.used:
                 found.append(f"pool {pool.share.name}: {pool.used} slots used but its jobs have {used}")
-        between = sum(j.held for j in self.jobs.values() if j.pause.open)
-        if between != self.pauses.held:
-            found.append(f"{self.pauses.held} slots held between actions but jobs say {between}")
-        return found
+        waits = [p for p in self.stages.values() if self._waits(p)]
+        return found + self.pauses.violations(self.jobs.values(), waits)
 
 
 def _runs_on(j: LedgerJob, e: LedgerExecutor) -> bool:

@@ -58,6 +58,7 @@ class Overlay:
             settings[keys.RESERVATION_IDLE_SHARE],
             settings[keys.LIMITS_IDLE_SHARE],
             settings[keys.LIMITS_IDLE_BURST],
+            settings[keys.LIMITS_IDLE_WAITING_COST],
         )
         # Jobs with equal marks share one rule.
         self._made: dict[tuple[int, float, bool, PoolShare | None], Rule] = {}

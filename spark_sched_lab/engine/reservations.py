@@ -3,7 +3,7 @@
 The ledger makes all decisions, as the JVM's ledger does. While no job may hold a slot, it is not called at
 all. Jobs that hold no slots are reported to it as one stand-in per priority and pool, and per tenants' queue
 where these have floors, because it treats them alike. So its work grows with the number of jobs that reserve,
-not with all running jobs.
+not with all running jobs. Of their stages it gets to know whether tasks wait.
 """
 
 from __future__ import annotations
@@ -97,18 +97,31 @@ class Reservations:
                 self._stage(ledger, stage, now_ms)
 
     def stage_started(self, stage: StageRun, now_ms: int) -> None:
-        if self._ledger is not None and stage.job.key in self._known:
-            self._stage(self._ledger, stage, now_ms)
+        ledger = self._ledger
+        if ledger is not None:
+            if stage.job.key in self._known:
+                self._stage(ledger, stage, now_ms)
+            else:
+                ledger.pauses.reported.add(stage.key)
+                self._report(ledger, stage, now_ms)
 
     def stage_ended(self, stage: StageRun, now_ms: int) -> None:
-        if self._ledger is not None and stage.job.key in self._known:
-            self._ledger.stage_ended(stage.key, now_ms)
+        ledger = self._ledger
+        if ledger is not None:
+            if stage.job.key in self._known:
+                ledger.stage_ended(stage.key, now_ms)
+            self._forget(ledger, stage, now_ms)
 
     def job_ended(self, job: JobRun, now_ms: int) -> None:
-        if self._ledger is not None and job.key in self._known:
-            self.settle(job, now_ms)
-            self._ledger.job_ended(job.key, now_ms)
-            self._known.discard(job.key)
+        ledger = self._ledger
+        if ledger is not None:
+            if job.key in self._known:
+                self.settle(job, now_ms)
+                ledger.job_ended(job.key, now_ms)
+                self._known.discard(job.key)
+            # Its queue may have refused it before all of its tasks had started.
+            for stage in job.stages.values():
+                self._forget(ledger, stage, now_ms)
 
     def settle(self, job: JobRun, now_ms: int) -> None:
         """Record the cost of the job's holds so far."""
@@ -127,11 +140,14 @@ class Reservations:
             else:
                 stand_in = self._stand_in(ledger, stage.job, now_ms)
                 ledger.task_launched(attempt.task, stand_in, attempt.task, node, False, now_ms)
+            self._report(ledger, stage, now_ms)
 
     def ended(self, attempt: Attempt, success: bool, now_ms: int) -> None:
         if self._ledger is not None:
             # A stand-in's tasks never count as done: it has no end and no memory of them.
             self._ledger.task_ended(attempt.task, success and attempt.reserves, now_ms)
+            if not success:
+                self._report(self._ledger, attempt.stage, now_ms)
 
     def node_joined(self, node: int, now_ms: int) -> None:
         if self._ledger is not None:
@@ -194,6 +210,11 @@ class Reservations:
         """Raise AssertionError if the ledger or the slots violate an invariant."""
         broken = self._ledger.violations() if self._ledger is not None else []
         slots = self.slots
+        if self._ledger is not None:
+            stages = [stage for job in self.jobs.values() for stage in job.stages.values()]
+            reported = {p.key for p in stages if p.key in self._ledger.pauses.reported and _waits(p)}
+            if reported != self._ledger.pauses.reported_waiting():
+                broken.append("the ledger has wrong stages of jobs that hold no slots as waiting")
         if any(free < held for free, held in zip(slots.free, slots.held, strict=True)):
             broken.append("a node holds more slots than it has free")
         if broken:
@@ -220,7 +241,19 @@ class Reservations:
                     executor = self.slots.nodes.names[task.node]
                     stand_in = self._stand_in(ledger, job, now_ms)
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
+                ledger.pauses.reported.add(stage.key)
+                self._report(ledger, stage, now_ms)
         return ledger
+
+    def _report(self, ledger: Ledger, stage: StageRun, now_ms: int) -> None:
+        """Tell the ledger whether tasks of the stage wait for a slot, if it does not have all of them: the
+        stage began while the job held no slots."""
+        if stage.key in ledger.pauses.reported:
+            ledger.pauses.set_waiting(stage.key, _waits(stage), now_ms)
+
+    def _forget(self, ledger: Ledger, stage: StageRun, now_ms: int) -> None:
+        ledger.pauses.set_waiting(stage.key, False, now_ms)
+        ledger.pauses.reported.discard(stage.key)
 
     def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool:
         """Whether the slots that ``holder`` holds are safe from the job."""
@@ -261,6 +294,7 @@ class Reservations:
             key = f"{key}\0{queue}"
         if key not in self.stand_ins:
             self.stand_ins[key] = queue
+            ledger.pauses.reported.add(key)
             ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False, pool=pool))
             ledger.stage_started(key, key, 0, 1, None, True, False, now_ms)
         return key
@@ -281,3 +315,8 @@ class Reservations:
             profile=stage.spec.profile,
             kill_ms=stage.spec.kill_ms,
         )
+
+
+def _waits(stage: StageRun) -> bool:
+    """Whether tasks of the stage wait for a slot."""
+    return stage.durations.count + len(stage.running) < stage.spec.tasks

@@ -27,6 +27,7 @@ APPLIED: tuple[ConfigKey[Any], ...] = (
     keys.COPIES_MIN_SLOWDOWN,
     keys.LIMITS_IDLE_SHARE,
     keys.LIMITS_IDLE_BURST,
+    keys.LIMITS_IDLE_WAITING_COST,
     keys.LIMITS_MAX_PRIORITY,
     keys.LIMITS_MAX_ISOLATION,
     keys.PLANNER_SOLVER,

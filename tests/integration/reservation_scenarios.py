@@ -360,6 +360,30 @@ def _expiry(spark: SparkSession, name: str) -> Result | None:
     return {"started_before_straggler": sum(s < max(ends) for s in starts), "counters": settled(sc)}
 
 
+def held_against_waiting(spark: SparkSession) -> Result:
+    """A job pauses until another one has run, for whose tasks all slots are held."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    counted_from(sc)
+    paused = threading.Event()
+    starts: list[float] = []
+
+    def others() -> None:
+        paused.wait()
+        rows = sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.1)).collect()
+        starts.extend(started for _, started, _ in rows)
+
+    thread = InheritableThread(target=others)
+    thread.start()
+    with spark_sched.job(spark, "holder", priority=5, copies="never"):
+        sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.1)).collect()
+        wait_until(lambda: counters(sc)["slots_held_now"] == 4, "four slots were to be held")
+        before = counters(sc)
+        paused.set()
+        thread.join()
+    return {"before": before, "started": len(starts), "counters": settled(sc)}
+
+
 def cancelled(spark: SparkSession) -> Result:
     """A job that holds slots is cancelled, another fails; then everything is free again."""
     sc = spark.sparkContext

@@ -120,6 +120,27 @@ def test_offers_are_revived_as_soon_as_a_reservation_expires(scenario: Scenario)
     assert result["started_before_straggler"] == 3
 
 
+@on(
+    LOCAL,
+    "spark.sched.reservation.gap=1h",
+    "spark.sched.reservation.firstGap=1h",
+    "spark.sched.reservation.idleShare=0",
+    "spark.sched.limits.idleShare=1",
+    # While nobody waits all slots may be held for longer than the harness waits, else for nine seconds.
+    "spark.sched.limits.idleBurst=15min",
+    "spark.sched.limits.idleWaitingCost=100",
+)
+def test_slots_are_held_between_actions_for_less_time_while_others_wait(scenario: Scenario) -> None:
+    result = scenario("held_against_waiting")
+    nothing_leaked(result)
+    assert result["before"]["holds_over_budget"] == 0
+    assert result["before"]["held_against_waiting_slot_ms"] == 0
+    assert result["started"] == 4
+    assert result["counters"]["holds_over_budget"] == 4
+    assert result["counters"]["holds_expired"] == 0
+    assert result["counters"]["held_against_waiting_slot_ms"] > 0
+
+
 @on(LOCAL, *LONG_PAUSES)
 def test_cancelled_and_failed_jobs_leave_nothing_held(scenario: Scenario) -> None:
     result = scenario("cancelled")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ledger_rules import IDLE_LIMITS, IDLE_RULES, RULES, rules
+from ledger_rules import IDLE_LIMITS, IDLE_RULES, RULES, WAITING_LIMITS, WAITING_RULES, rules
 from ledger_steps import OPERATIONS, StepRunner
 from ledger_walk import Walk
 
@@ -143,6 +145,60 @@ def test_holding_between_actions_costs_at_most_the_burst_and_the_share_in_any_in
         for job in [job for job in least if job is not None and job not in walk.jobs]:
             del least[job]
         assert ledger.violations() == []
+
+
+@given(rng=SOURCES, actions=st.integers(0, 250), cost=st.sampled_from((1.0, 1.5, 4.0)))
+def test_while_others_wait_holding_between_actions_costs_at_most_a_part_of_that(
+    rng: random.Random, actions: int, cost: float
+) -> None:
+    """In any interval in which others wait all the time it is 1/w of it; elsewhere waiting counts w times."""
+    limits = replace(WAITING_LIMITS, waiting_cost=cost)
+    walk = Walk(rng, rules=WAITING_RULES, limits=limits, punctual=True, crowded=True)
+    ledger = walk.runner.ledger
+    # By job, and by None for all: what was held and the capacity so far, each as of the last step.
+    sums: dict[str | None, _Spending] = {}
+    most_slots, before_ms, waited = 0, walk.now_ms, _others_wait(walk)
+    for _ in range(actions):
+        slots = sum(walk.slots.values())
+        walk.step()
+        most_slots = max(most_slots, slots, sum(walk.slots.values()))
+        for job in [None, *walk.jobs]:
+            share = limits.share if job is None else limits.job_share
+            spent = sums.setdefault(job, _Spending())
+            earned_ms = share * slots * (walk.now_ms - before_ms)
+            spent.add(ledger.idle_cost_ms(walk.now_ms, job), earned_ms, cost if waited else 1.0)
+            burst_ms = limits.burst_ms * most_slots
+            assert spent.most_ms <= burst_ms + 1e-6, (job, walk.steps)
+            assert spent.most_waited_ms <= burst_ms / cost + 1e-6, (job, walk.steps)
+        for job in [job for job in sums if job is not None and job not in walk.jobs]:
+            del sums[job]
+        before_ms, waited = walk.now_ms, _others_wait(walk)
+        assert ledger.violations() == []
+
+
+@dataclass
+class _Spending:
+    """How far the cost of holds exceeded their share: at the end of any interval so far, at most."""
+
+    cost_ms: int = 0
+    ahead_ms: float = 0.0
+    waited_ms: float = 0.0  # of intervals in which others waited all the time, at the share 1/w
+    most_ms: float = 0.0
+    most_waited_ms: float = 0.0
+
+    def add(self, cost_ms: int, earned_ms: float, weight: float) -> None:
+        spent_ms = cost_ms - self.cost_ms
+        self.cost_ms = cost_ms
+        self.ahead_ms = max(0.0, self.ahead_ms + weight * spent_ms - earned_ms)
+        self.most_ms = max(self.most_ms, self.ahead_ms)
+        self.waited_ms = max(0.0, self.waited_ms + spent_ms - earned_ms / weight) if weight > 1.0 else 0.0
+        self.most_waited_ms = max(self.most_waited_ms, self.waited_ms)
+
+
+def _others_wait(walk: Walk) -> bool:
+    """Whether fewer attempts of a stage run than tasks are left; jobs that pause have no stage."""
+    running = Counter(stage for stage, _, _, _ in walk.running.values())
+    return any(len(p.done) + running[name] < p.tasks for name, p in walk.stages.items())
 
 
 @given(rng=SOURCES, actions=ACTIONS)

@@ -8,6 +8,8 @@ from spark_sched_lab.enforce.ledger import Ledger
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
 HOLDS_FROM_MS, HOLDS_UNTIL_MS, ASKS_MS = 1_000, 5_000, 2_000
+# No budget ends the holds.
+UNBOUNDED = {"spark.sched.reservation.idleShare": "1", "spark.sched.limits.idleShare": "1"}
 
 
 def started_ms(priority: int, *, holder: int = 5) -> int:
@@ -18,7 +20,8 @@ def started_ms(priority: int, *, holder: int = 5) -> int:
         JobSpec("holder", 0, stages, priority=holder, marked=True),
         JobSpec("asker", ASKS_MS, (StageSpec((1_000,)),), priority=priority),
     )
-    result = simulate(ClusterSpec((NodeSpec("a", 2),)), jobs, "reservation", check=True)
+    cluster = ClusterSpec((NodeSpec("a", 2),))
+    result = simulate(cluster, jobs, "reservation", settings=UNBOUNDED, check=True)
     return result.jobs["first_launch_ms"][result.jobs["job"].index("asker")]
 
 

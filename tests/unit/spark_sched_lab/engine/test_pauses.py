@@ -1,12 +1,17 @@
-"""Slots between a job's actions: how long they stay held, and what that may cost (ADR 16).
+"""Slots between a job's actions: how long they stay held, and what that may cost (ADR 16 and 57).
 
 Expected slot time follows from the rule that a live application applies under the same settings.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from spark_sched.config.queue_file import read_queues
 from spark_sched.policies import ReservationRule
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, NodeSpec, Result, StageSpec, simulate
 from tests.unit.spark_sched_lab.engine.scripted import Scripted
@@ -16,6 +21,7 @@ FIRST_GAP = "spark.sched.reservation.firstGap"
 JOB_SHARE = "spark.sched.reservation.idleShare"
 SHARE = "spark.sched.limits.idleShare"
 BURST = "spark.sched.limits.idleBurst"
+WAITING = "spark.sched.limits.idleWaitingCost"
 UNBOUNDED = {JOB_SHARE: "1", SHARE: "1"}
 
 
@@ -87,6 +93,61 @@ def test_the_lowest_priority_releases_its_slots_first() -> None:
     # cost what they earn.
     held = {row["job"]: row["held_idle_ms"] for row in result.rows()}
     assert held == {"front": 2 * 8_000, "other": 2 * 2_000}
+
+
+def waiter(tasks: int, submit_ms: int, task_ms: int = 20_000, **more: Any) -> JobSpec:
+    return JobSpec("back", submit_ms, (StageSpec((task_ms,) * tasks),), **more)
+
+
+@pytest.mark.parametrize(
+    ("back", "cost", "wanted_ms"),
+    [
+        # Buckets of 2 s x 4 slots fill at 1 slot (of the job) and 2 (of all). From 1,000 ms on two slots are
+        # held; without a waiting task they empty at 1 slot and at none.
+        pytest.param(waiter(2, 0), "4", 2 * 8_000, id="nobody waits"),
+        pytest.param(waiter(3, 0), "1", 2 * 8_000, id="waiting costs nothing more"),
+        # At 4 x 2 - 1 slots: 8,000 / 7 ms.
+        pytest.param(waiter(3, 0), "4", 2 * 1_142, id="somebody waits all the time"),
+        pytest.param(waiter(3, 0, isolation=0.0), "4", 2 * 1_142, id="of a job that may hold nothing"),
+        pytest.param(waiter(3, 0, isolation=1.0), "4", 2 * 1_142, id="of a job that may hold slots"),
+        pytest.param(waiter(3, 0), "2", 2 * 2_666, id="at half the cost, more than twice as long"),
+        # 1 s at 1 slot, then the rest at 7: at 2,000 ms the job waits, and 1,000 ms later 7,000 / 7 are over.
+        pytest.param(waiter(3, 2_000), "4", 2 * 2_000, id="somebody begins to wait"),
+        # At 1,500 ms the first two tasks end, and the third starts: 4,500 ms are left at 1 slot.
+        pytest.param(waiter(3, 0, task_ms=1_500), "4", 2 * 5_000, id="who waited has started"),
+    ],
+)
+def test_while_tasks_of_other_jobs_wait_a_held_slot_costs_more(
+    back: JobSpec, cost: str, wanted_ms: int
+) -> None:
+    settings = {FIRST_GAP: "9s", BURST: "2s", SHARE: "0.5", WAITING: cost}
+    result = run(marked(8_000), back, settings=settings, nodes=(NodeSpec("a", 4),))
+    held = {row["job"]: row["held_idle_ms"] for row in result.rows()}
+    assert held["front"] == wanted_ms
+
+
+QUEUES = """
+default = "rest"
+[queues.rest]
+[queues.team]
+max_running_jobs = 1
+wait_timeout = "1s"
+[[rules]]
+queue = "team"
+user = "ann"
+"""
+
+
+def test_a_job_whose_queue_refuses_it_waits_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "queues.toml"
+    path.write_text(QUEUES)
+    tree = {"spark.sched.queues": read_queues(path).to_json()}
+    settings = {FIRST_GAP: "9s", BURST: "2s", SHARE: "0.5", WAITING: "4", **tree}
+    jobs = (waiter(1, 0, user="ann"), replace(waiter(1, 1_500, user="ann"), key="refused"))
+    result = run(marked(8_000), *jobs, settings=settings, nodes=(NodeSpec("a", 4),))
+    held = {row["job"]: row["held_idle_ms"] for row in result.rows()}
+    # 500 ms at 1 slot, 1,000 ms at 7 while the second job waits; 500 ms at 1 are left.
+    assert held["front"] == 2 * 2_000
 
 
 def test_a_plan_says_how_long_the_first_pause_may_be() -> None:

@@ -44,6 +44,7 @@ TRIALS = {
     keys.COPIES_MIN_SLOWDOWN: Trial("0", "1000"),
     keys.LIMITS_IDLE_SHARE: Trial("1", "0", {**HELD, "spark.sched.limits.idleBurst": "1s"}),
     keys.LIMITS_IDLE_BURST: Trial("0s", "1min", HELD),
+    keys.LIMITS_IDLE_WAITING_COST: Trial("1", "100", {**HELD, "spark.sched.limits.idleBurst": "1s"}),
     keys.LIMITS_MAX_PRIORITY: Trial("10", "-1"),
     keys.LIMITS_MAX_ISOLATION: Trial("1", "0", front={"isolation": 1.0}),
     keys.QUEUES: Trial("", '{"default":"q","queues":[{"queue":"q","ceiling":"50 %"}]}'),

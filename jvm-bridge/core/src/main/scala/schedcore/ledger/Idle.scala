@@ -9,8 +9,9 @@ import scala.collection.mutable
  * @param jobShare of one job
  * @param share of all jobs together
  * @param burstMs how far either may run ahead of its share: as much as all slots held for this long
+ * @param waitingCost how many times its time a held slot costs while tasks of other jobs wait for slots; at least 1
  */
-final case class IdleLimits(jobShare: Double, share: Double, burstMs: Long)
+final case class IdleLimits(jobShare: Double, share: Double, burstMs: Long, waitingCost: Double = 1.0)
 
 object IdleLimits {
   val Unbounded: IdleLimits = IdleLimits(1.0, 1.0, 0L)
@@ -38,7 +39,8 @@ final class Capacity {
 }
 
 /**
- * A token bucket: in any interval the cost is at most `share` of the capacity in it and the burst.
+ * A token bucket: in any interval the cost is at most `share` of the capacity in it and the burst. A held slot costs its time, or
+ * a multiple of it: at a multiple of w the slot time is at most 1/w of that.
  *
  * `spark_sched_lab/enforce/idle.py` is its twin: the same operations on doubles in the same order.
  */
@@ -46,21 +48,21 @@ final class IdleBudget(share: Double, burstMs: Long) {
   private var aheadMs = 0.0 // slot time spent ahead of the share
   private var atMs = 0L
   private var capacityMs = 0L
-  /** Slot-milliseconds so far. */
+  /** Slot-milliseconds so far, whatever each cost. */
   var costMs = 0L
 
-  /** To be called before the number of held slots changes. */
-  def settle(held: Int, nowMs: Long, capacity: Capacity): Unit = {
+  /** To be called before the number of held slots or what each of them costs changes; `cost` is what each cost since the last call. */
+  def settle(held: Int, cost: Double, nowMs: Long, capacity: Capacity): Unit = {
     val spentMs = held * math.max(0L, nowMs - atMs)
     costMs += spentMs
-    aheadMs = math.max(0.0, aheadMs + spentMs - share * (capacity.slotMs - capacityMs))
+    aheadMs = math.max(0.0, aheadMs + cost * spentMs - share * (capacity.slotMs - capacityMs))
     atMs = nowMs
     capacityMs = capacity.slotMs
   }
 
-  /** When `held` slots will have used it up; it must be settled. */
-  def endMs(held: Int, nowMs: Long, capacity: Capacity): Long = {
-    val perMs = held - share * capacity.slots
+  /** When `held` slots will have used it up at this cost of each; it must be settled. */
+  def endMs(held: Int, cost: Double, nowMs: Long, capacity: Capacity): Long = {
+    val perMs = cost * held - share * capacity.slots
     if (share >= 1.0 || perMs <= 0.0) Long.MaxValue
     else {
       val leftMs = burstMs.toDouble * capacity.slots - aheadMs

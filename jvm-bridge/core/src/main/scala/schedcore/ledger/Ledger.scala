@@ -77,7 +77,8 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       holdings.releaseAllOn(e, "executor_lost", nowMs)
       executors -= executor
       pauses.capacityLost(e.slots, jobs.values, nowMs)
-      attempts.valuesIterator.filter(_.executor == executor).toList.sortBy(_.task).foreach(holdings.forget)
+      val lost = attempts.valuesIterator.filter(_.executor == executor).toList.sortBy(_.task)
+      lost.foreach { a => holdings.forget(a); holdings.lookAtWaiting(a.stage, nowMs) }
     }
 
   /** Whether Spark offers its slots: it is neither excluded nor about to go. */
@@ -148,8 +149,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       holdings.ruleSet(j)
       holdings.releaseAllOf(j, "job_ended", nowMs)
       holdings.leavePool(j)
-      j.stages.keysIterator.foreach(stages -= _)
-      j.stages.clear()
+      holdings.stagesOver(j, nowMs)
       j.demand.successors.clear()
     }
 
@@ -180,8 +180,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
         stage, j, index, tasks, new Following(nextTasks, nextAtMost, last, writes), restartable && !barrier, nowMs,
         slotsPerTask, profile, killMs)
       j.order.stageReady(stage, LedgerOrder.waitsBehind(j, jobs.valuesIterator), nowMs)
-      stages(stage) = p
-      j.stages(stage) = p
+      holdings.stageBegins(p, nowMs)
       LedgerDemand.started(j, p, vertex, successors, reads)
       j.demand.overridden = 0 // The new stage's own tasks ask for slots now.
       holdings.refreshDemand(j, nowMs)
@@ -213,6 +212,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def stageEnded(stage: String, nowMs: Long): Unit = stages.remove(stage).foreach { p =>
     val j = p.job
     j.stages -= stage
+    holdings.lookAtWaiting(p, nowMs)
     j.order.stageOver(stage)
     LedgerDemand.stopped(j, p, nowMs)
     if (j.stages.isEmpty) {
@@ -356,6 +356,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
       executors.get(a.executor).foreach(_.free += a.slots)
       val wasDone = p.done(a.index)
       if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
+      holdings.lookAtWaiting(p, nowMs)
       j.order.look(nowMs)
       val active = stages.contains(p.key)
       val completed = success && !wasDone && active
@@ -384,12 +385,14 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
   def taskUndone(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).foreach { p =>
     p.done.remove(index)
+    holdings.lookAtWaiting(p, nowMs)
     holdings.refreshDemand(p.job, nowMs)
   }
 
   /** Another attempt of the stage did the task, which runs no more in this one. */
   def taskDoneElsewhere(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).filterNot(_.done(index)).foreach { p =>
     p.done.add(index) // Nobody knows how long it took here.
+    holdings.lookAtWaiting(p, nowMs)
     p.job.changed()
     if (p.job.mayHold && !p.isLast) {
       holdings.refreshDemand(p.job, nowMs)
@@ -454,7 +457,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
     else Some(math.min(pauses.budgetEndMs(nowMs), holdings.nextOfHolding(nowMs)))
 
   /** How often a job was looked at so far to find out whether it wants a slot or when its holds end. */
-  private[schedcore] def looks: Long = holdings.looks
+  private[schedcore] def looks: Long = holdings.looks + pauses.looks
 
   def heldSlots: Int = holdings.heldNow
   def heldBy(job: String): Int = jobs.get(job).fold(0)(_.held)
@@ -476,6 +479,9 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
 
   /** The same of all jobs that ever were. */
   def idleCostMs(nowMs: Long): Long = pauses.costMs(nowMs)
+
+  /** The part of it that was held while tasks of other jobs waited for slots. */
+  def idleCostAgainstWaitingMs(nowMs: Long): Long = pauses.costAgainstWaitingMs(nowMs)
 
   /** Sentences about what must never be; empty when all is well. */
   def violations(): Seq[String] = holdings.violations()

@@ -15,6 +15,7 @@ object LedgerCounts {
       "holds_over_budget" -> c.holdsOverBudget,
       "prereserved_total" -> c.preReserved,
       "held_between_slot_ms" -> ledger.idleCostMs(nowMs),
+      "held_against_waiting_slot_ms" -> ledger.idleCostAgainstWaitingMs(nowMs),
       "held_idle_slot_ms" -> ledger.heldIdleMs(nowMs),
       "predicted_idle_slot_ms" -> c.predictedIdleSlotMs,
       "copies_launched" -> c.copiesLaunched,

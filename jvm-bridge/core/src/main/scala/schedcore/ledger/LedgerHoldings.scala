@@ -80,6 +80,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
   def launched(a: LedgerAttempt): Unit = {
     attempts(a.task) = a
     a.stage.attempts.add(a)
+    lookAtWaiting(a.stage, a.launchMs)
     occupied(a, a.slots)
   }
 
@@ -96,6 +97,25 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
     j.pool.foreach(_.used += slots)
     j.changed()
   }
+
+  def stageBegins(p: LedgerStage, nowMs: Long): Unit = {
+    val replaced = stages.put(p.key, p)
+    p.job.stages(p.key) = p
+    replaced.foreach(lookAtWaiting(_, nowMs))
+    lookAtWaiting(p, nowMs)
+  }
+
+  /** All stages of the job end with it. */
+  def stagesOver(j: LedgerJob, nowMs: Long): Unit = {
+    j.stages.valuesIterator.foreach { p =>
+      if (stages.get(p.key).exists(_ eq p)) stages -= p.key
+      lookAtWaiting(p, nowMs)
+    }
+    j.stages.clear()
+  }
+
+  /** To be called after a change of the stage's tasks and after its end. */
+  def lookAtWaiting(p: LedgerStage, nowMs: Long): Unit = pauses.setWaiting(p, p.waits && stages.get(p.key).exists(_ eq p), nowMs)
 
   // ---- one slot ----------------------------------------------------------------------------------------------
 
@@ -355,8 +375,7 @@ private[schedcore] final class LedgerHoldings(listener: LedgerListener, val paus
       val used = members.map(j => j.busy + j.held).sum
       pool.filter(_.used != used).foreach(p => found += s"pool ${p.share.name}: ${p.used} slots used but its jobs have $used")
     }
-    val between = jobs.valuesIterator.filter(_.pause.isOpen).map(_.held).sum
-    if (between != pauses.held) found += s"${pauses.held} slots held between actions but jobs say $between"
+    found ++= pauses.violations(jobs.values, stages.valuesIterator.filter(_.waits).toSet)
     found.toList
   }
 }

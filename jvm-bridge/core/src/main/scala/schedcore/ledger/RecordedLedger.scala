@@ -23,7 +23,8 @@ final class RecordedLedger private (calls: RecordedLedger.Calls, idle: IdleLimit
   private var state = ""
 
   line(Json.createObjectNode().put("seed", seed).set("idle_limits",
-    Json.createObjectNode().put("job_share", idle.jobShare).put("share", idle.share).put("burst_ms", idle.burstMs)))
+    Json.createObjectNode().put("job_share", idle.jobShare).put("share", idle.share).put("burst_ms", idle.burstMs)
+      .put("waiting_cost", idle.waitingCost)))
 
   override def close(): Unit = out.close()
 

@@ -78,5 +78,5 @@ object ShadowCounters {
   private val HeldNow = "slots_held_now"
   private val Sums = Seq(
     "holds_total", "holds_used", "holds_expired", "holds_overridden", "holds_given_way", "holds_over_budget", "prereserved_total",
-    "held_between_slot_ms", "held_idle_slot_ms", "predicted_idle_slot_ms", "executors_kept", "offers_refused")
+    "held_between_slot_ms", "held_against_waiting_slot_ms", "held_idle_slot_ms", "predicted_idle_slot_ms", "executors_kept", "offers_refused")
 }

@@ -74,6 +74,7 @@ object Settings {
   val IdleShare = Key("spark.sched.reservation.idleShare", "0.25")
   val LimitsIdleShare = Key("spark.sched.limits.idleShare", "0.4")
   val LimitsIdleBurst = Key("spark.sched.limits.idleBurst", "5s")
+  val IdleWaitingCost = Key("spark.sched.limits.idleWaitingCost", "2")
   val PreReserveThreshold = Key("spark.sched.reservation.preReserveThreshold", "0.5")
   val Alpha = Key("spark.sched.reservation.alpha", "1.6")
   val AlphaWeight = Key("spark.sched.reservation.alphaWeight", "5")
@@ -112,7 +113,7 @@ object Settings {
 
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, Deadline, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
-    PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
+    IdleWaitingCost, PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
     CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlacementHeadroom,
     PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy, PlannerSolver, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
@@ -147,7 +148,8 @@ object Settings {
       firstGapMs = Some(read.millis(FirstGap)),
       deadline = read.oneOf(Deadline, Rule.Deadlines))
     val idle = IdleLimits(
-      read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst))
+      read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst),
+      read.within(IdleWaitingCost, 1.0, 100.0))
     // The planner reads this; a wrong value must stop the application, not only the planner.
     read.millis(PlanValidity)
     read.integer(Seed, 0, Int.MaxValue)

@@ -91,7 +91,7 @@ final class LedgerSteps(rules: collection.Map[String, Rule], limits: IdleLimits 
     val c = ledger.counters
     outcome.putObject("counters")
       .put("holds", c.holds).put("holds_used", c.holdsUsed).put("holds_expired", c.holdsExpired)
-      .put("holds_over_budget", c.holdsOverBudget)
+      .put("holds_over_budget", c.holdsOverBudget).put("holds_given_way", c.holdsGivenWay)
       .put("holds_overridden", c.holdsOverridden).put("pre_reserved", c.preReserved)
       .put("copies_launched", c.copiesLaunched).put("copies_won", c.copiesWon)
       .put("copies_wasted_ms", c.copiesWastedMs).put("held_idle_slot_ms", c.heldIdleSlotMs)
@@ -124,8 +124,10 @@ object LedgerSteps {
   /** What holding between actions may cost; a file that does not say bounds nothing. */
   def limits(document: JsonNode): IdleLimits = Option(document.get("idle_limits")).fold(IdleLimits.Unbounded)(limitsOf)
 
-  def limitsOf(l: JsonNode): IdleLimits =
-    IdleLimits(l.required("job_share").asDouble, l.required("share").asDouble, l.required("burst_ms").asLong)
+  /** A file from before there was a cost of waiting has none. */
+  def limitsOf(l: JsonNode): IdleLimits = IdleLimits(
+    l.required("job_share").asDouble, l.required("share").asDouble, l.required("burst_ms").asLong,
+    l.path("waiting_cost").asDouble(1.0))
 
   def pool(fields: JsonNode): Option[PoolShare] = Option.when(fields.isObject)(PoolShare(
     fields.required("name").asText, fields.required("weight").asDouble, fields.required("min_share").asDouble,

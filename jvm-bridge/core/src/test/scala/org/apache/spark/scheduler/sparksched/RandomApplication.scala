@@ -71,7 +71,8 @@ private final class RandomApplication(context: SparkContext, seed: Int, file: Pa
       Settings.LimitsIdleBurst.name -> one("0s", "1s", "5s"), Settings.LimitsIdleShare.name -> one("0.1", "0.4", "1"),
       Settings.Deadline.name -> one("calibrated", "pareto", "fixed"), Settings.Isolation.name -> one("0.3", "0.9", "1.0"),
       Settings.MinPriority.name -> one("0", "1"), Settings.Lookahead.name -> one("job", "stage"),
-      Settings.PreReserveThreshold.name -> one("0.0", "0.5", "1.0"), Settings.CopiesMinTaskTime.name -> one("100ms", "1s"))
+      Settings.PreReserveThreshold.name -> one("0.0", "0.5", "1.0"), Settings.CopiesMinTaskTime.name -> one("100ms", "1s"),
+      Settings.IdleWaitingCost.name -> one("1", "2", "6.5"))
   }
 
   // ---- what happens ------------------------------------------------------------------------------------------
