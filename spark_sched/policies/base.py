@@ -71,7 +71,9 @@ class Capabilities:
         tunes_isolation: it chooses the isolation level of jobs that set none.
         key_order: its plans sort jobs by a key and give all jobs priority 0, and it also gives that order as
             a `spark_sched.policies.key_order.KeyOrder`, which the simulator updates job by job in place of
-            making plans. Its forecasts count when a job arrives.
+            making plans.
+        exact_key_order: that order holds only where forecasts know each job's work exactly when it arrives,
+            as those of the simulator's oracle do.
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
     """
 
@@ -88,6 +90,7 @@ class Capabilities:
     by_spark_job: bool = False
     tunes_isolation: bool = False
     key_order: bool = False
+    exact_key_order: bool = False
     warm_up: Callable[[], None] = _nothing
 
     def changes(self, *, forecast: bool) -> ChangesWith:
