@@ -10,6 +10,8 @@ most end much earlier.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean
 
 import numpy as np
@@ -18,11 +20,12 @@ from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, KeptEntries, PolicySettings, make_plan
 from spark_sched.policies.key_order import Key, KeyOrder, Moment, OrderedJob, Place
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.simple.virtual_time import VirtualTime
+from spark_sched.policies.simple.queue_parts import QueueParts
+from spark_sched.policies.simple.virtual_time import Assumed, VirtualTime
 from spark_sched.policies.sizes import estimated_work_slot_ms, exact_work_slot_ms, work_of_run_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.protocol.plan import Plan
-from spark_sched.state import Snapshot
+from spark_sched.state import JobView, Snapshot
 
 #: Before anything is known of any job, each counts as a job that takes all slots for so long.
 _FIRST_GUESS_MS = 1_000.0
@@ -38,12 +41,32 @@ GRACE_PERIOD = Option(
 )
 
 
+@dataclass(slots=True)
+class Fluids:
+    """What the policy remembers.
+
+    Attributes:
+        systems: by the lowest queue; the only one has an empty name where queues do not divide the slots.
+        typical: the work that a job counted for of which nothing was known; None: there was none.
+    """
+
+    systems: dict[str, VirtualTime] = field(default_factory=dict)
+    typical: float | None = None
+
+    def copy(self) -> Fluids:
+        return Fluids({queue: each.copy() for queue, each in self.systems.items()}, self.typical)
+
+
 class UwfqPolicy:
     """Jobs by their virtual deadline in the fluid system of `VirtualTime`.
 
     The paper assumes an exact forecast of a job's work when it arrives, as the simulator's oracle gives. Any
     other forecast may change. Then the job's work and its deadline are revised, and at last by the slot time
     that it took. Without a forecast, a job's work is the mean of the other jobs', else of the latest runs.
+
+    Where the tenants' queues divide the slots by floors or weights, each has a fluid system of its own with
+    the part of the slots that it gets beside the queues that have jobs. Then the users of one queue share
+    that queue's part, whatever they have in others.
 
     All stages of a job have the job's deadline. So the grace period, which the authors' implementation grants
     to each later stage of a job, is needed here only for work that the forecast did not contain. All jobs
@@ -64,7 +87,11 @@ class UwfqPolicy:
         self._settings = settings
         self._weights = settings.options[WEIGHTS]
         self._grace_ms = settings.options[GRACE_PERIOD]
+        self._queues = QueueParts(settings.queues)
         self._kept = KeptEntries()
+        if self._queues.divide:
+            # A job that comes to a queue changes how fast the fluid systems of the others run.
+            self.capabilities = replace(self.capabilities, key_order=False)
 
     def decide(
         self,
@@ -72,51 +99,18 @@ class UwfqPolicy:
         forecasts: Mapping[str, Forecast],
         now_ms: int,
         rng: np.random.Generator,
-        memory: VirtualTime | None,
-    ) -> tuple[Plan, VirtualTime]:
-        virtual = VirtualTime() if memory is None else memory.copy()
-        slots = snapshot.slots
-        jobs = snapshot.jobs.values()
-        new = [job for job in jobs if job.arrival not in virtual.deadlines]
-        if new or virtual.assumed:
-            known = {job.job: forecasts.get(job.job, UNKNOWN) for job in jobs}
-            exact = {key: exact_work_slot_ms(forecast) for key, forecast in known.items()}
-            work = {
-                job.job: estimated_work_slot_ms(job, known[job.job]) if size is None else size
-                for job, size in zip(jobs, exact.values(), strict=True)
-            }
-            typical = virtual.typical = _typical(work.values(), known.values(), virtual, slots)
-            # 1. Jobs come.
-            for job in sorted(new, key=lambda job: job.arrival):
-                virtual.advance(min(job.started_ms, now_ms), slots)
-                user, size = job.marks.user or "", work[job.job]
-                virtual.arrive(
-                    job.arrival,
-                    user,
-                    self._weights.get(user, 1.0),
-                    typical if size is None else size,
-                    estimate_of=job.job if exact[job.job] is None else None,
-                )
-            virtual.advance(now_ms, slots)
-            # 2. What is now known of those that were there, and what those took that have ended.
-            grace = self._grace_ms * slots / 2.0
-            virtual.revise(
-                {
-                    number: typical if (size := work[each.job]) is None else size
-                    for number, each in virtual.assumed.items()
-                    if each.job in work
-                },
-                grace,
-            )
-            ended = {
-                number: each.served if (took := _attained(snapshot, each.job)) is None else took
-                for number, each in virtual.assumed.items()
-                if each.job not in work
-            }
-            virtual.revise(ended, grace, final=True)
-        virtual.advance(now_ms, slots)
-        virtual.forget({job.arrival for job in jobs})
-        deadlines = virtual.deadlines
+        memory: Fluids | None,
+    ) -> tuple[Plan, Fluids]:
+        fluids = Fluids() if memory is None else memory.copy()
+        jobs = self._jobs_by_queue(snapshot, fluids)
+        works = _Works(snapshot, forecasts, fluids)
+        for queue in sorted({*jobs, *fluids.systems}):
+            slots = self._queues.slots_of(queue, jobs, snapshot.slots)
+            virtual = fluids.systems.setdefault(queue, VirtualTime())
+            self._follow(virtual, jobs.get(queue, []), works, slots, now_ms)
+            if not jobs.get(queue) and virtual.idle:
+                del fluids.systems[queue]
+        deadlines = {number: at for each in fluids.systems.values() for number, at in each.deadlines.items()}
         plan = make_plan(
             self.name,
             self._settings,
@@ -128,10 +122,83 @@ class UwfqPolicy:
             kept=self._kept,
             basis=lambda job: (job.marks, deadlines[job.arrival]),
         )
-        return plan, virtual
+        return plan, fluids
 
-    def key_order(self, memory: VirtualTime | None) -> KeyOrder:
-        return _DeadlineOrder(VirtualTime() if memory is None else memory.copy(), self._weights)
+    def _jobs_by_queue(self, snapshot: Snapshot, fluids: Fluids) -> dict[str, list[JobView]]:
+        """The active jobs. A job keeps its queue."""
+        known = {number: queue for queue, each in fluids.systems.items() for number in each.deadlines}
+        found: dict[str, list[JobView]] = {}
+        for job in snapshot.jobs.values():
+            queue = known.get(job.arrival)
+            found.setdefault(self._queues.queue_of(job.marks) if queue is None else queue, []).append(job)
+        return found
+
+    def _follow(
+        self, virtual: VirtualTime, jobs: list[JobView], works: _Works, slots: float, now_ms: int
+    ) -> None:
+        """Let a fluid system run until now, with the jobs that came and what is now known of the others."""
+        # 1. Jobs come.
+        new = [job for job in jobs if job.arrival not in virtual.deadlines]
+        for job in sorted(new, key=lambda job: job.arrival):
+            virtual.advance(min(job.started_ms, now_ms), slots)
+            user = job.marks.user or ""
+            work, is_exact = works.of(job)
+            weight, estimate_of = self._weights.get(user, 1.0), None if is_exact else job.job
+            virtual.arrive(job.arrival, user, weight, work, estimate_of=estimate_of)
+        virtual.advance(now_ms, slots)
+        # 2. Their works are estimated again, and those that have ended took what they took.
+        if virtual.assumed:
+            grace = self._grace_ms * slots / 2.0
+            here = {job.arrival: job for job in jobs}
+            again = {number: works.of(here[number])[0] for number in virtual.assumed if number in here}
+            virtual.revise(again, grace)
+            over = {
+                number: works.taken(each) for number, each in virtual.assumed.items() if number not in here
+            }
+            virtual.revise(over, grace, final=True)
+        virtual.forget({job.arrival for job in jobs})
+
+    def key_order(self, memory: Fluids | None) -> KeyOrder:
+        virtual = None if memory is None else memory.systems.get("")
+        return _DeadlineOrder(VirtualTime() if virtual is None else virtual.copy(), self._weights)
+
+
+class _Works:
+    """The works of a snapshot's jobs."""
+
+    def __init__(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], fluids: Fluids) -> None:
+        self._snapshot = snapshot
+        self._forecasts = forecasts
+        self._fluids = fluids
+        self._known: dict[str, tuple[float | None, bool]] = {}
+
+    def of(self, job: JobView) -> tuple[float, bool]:
+        """The work of a job in slot-ms, and whether that is exact."""
+        work, is_exact = self._look_up(job)
+        return self._typical if work is None else work, is_exact
+
+    def taken(self, ended: Assumed) -> float:
+        """The slot-ms that a job took that has ended."""
+        known = self._snapshot.ended.get(ended.job)
+        return ended.served if known is None or known.attained_ms is None else known.attained_ms
+
+    def _look_up(self, job: JobView) -> tuple[float | None, bool]:
+        found = self._known.get(job.job)
+        if found is None:
+            forecast = self._forecasts.get(job.job, UNKNOWN)
+            exact = exact_work_slot_ms(forecast)
+            found = (estimated_work_slot_ms(job, forecast), False) if exact is None else (exact, True)
+            self._known[job.job] = found
+        return found
+
+    @cached_property
+    def _typical(self) -> float:
+        """The work of a job of which nothing is known."""
+        works = [self._look_up(job)[0] for job in self._snapshot.jobs.values()]
+        self._fluids.typical = _typical(
+            works, self._forecasts.values(), self._fluids.typical, self._snapshot.slots
+        )
+        return self._fluids.typical
 
 
 class _DeadlineOrder(KeyOrder):
@@ -167,7 +234,7 @@ class _DeadlineOrder(KeyOrder):
                 size = exact_work_slot_ms(moment.forecast(job))
                 if size is None:  # Not exact after all: as `decide` on its first plan.
                     works = (exact_work_slot_ms(moment.forecast(each)) for each in moment.all_jobs())
-                    size = _typical(works, (), virtual, moment.slots)
+                    size = _typical(works, (), None, moment.slots)
                 if virtual.user(user) is None:
                     self._stays[user] = self._stays.get(user, 0) + 1
                 virtual.arrive(number, user, self._weights.get(user, 1.0), size)
@@ -189,24 +256,18 @@ class _DeadlineOrder(KeyOrder):
         number = place.key[-1]
         return self._virtual.deadlines[number], number
 
-    def memory(self) -> VirtualTime:
-        return self._virtual.copy()
+    def memory(self) -> Fluids:
+        return Fluids({"": self._virtual.copy()})
 
 
 def _typical(
-    works: Iterable[float | None], forecasts: Iterable[Forecast], virtual: VirtualTime, slots: int
+    works: Iterable[float | None], forecasts: Iterable[Forecast], before: float | None, slots: int
 ) -> float:
-    """The work of a job of which nothing is known."""
+    """The work of a job of which nothing is known: the mean of the others, else what it was ``before``."""
     known = [work for work in works if work is not None]
     if known:
         return fmean(known)
-    if virtual.typical is not None:
-        return virtual.typical
+    if before is not None:
+        return before
     runs = next((forecast.other_runs for forecast in forecasts if forecast.other_runs), ())
     return fmean(map(work_of_run_slot_ms, runs)) if runs else _FIRST_GUESS_MS * max(1, slots)
-
-
-def _attained(snapshot: Snapshot, job: str) -> float | None:
-    """Slot-ms that a job took that has ended; None: not known."""
-    ended = snapshot.ended.get(job)
-    return None if ended is None else ended.attained_ms

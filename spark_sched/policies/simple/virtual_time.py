@@ -76,19 +76,22 @@ class VirtualTime:
     Attributes:
         deadlines: of the real jobs, by number, in global virtual time.
         assumed: jobs whose work may still be revised, by number.
-        typical: assumed of a job of which nothing is known, until another job is known; None: not yet needed.
     """
 
     deadlines: dict[int, float] = field(default_factory=dict)
     assumed: dict[int, Assumed] = field(default_factory=dict)
-    typical: float | None = None
     _now_ms: float = 0.0
     _time: float = 0.0
     _users: dict[str, _User] = field(default_factory=dict)
     #: Global virtual time at which users left that have jobs in ``assumed``.
     _left: dict[str, float] = field(default_factory=dict)
 
-    def advance(self, now_ms: float, slots: int) -> None:
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is there."""
+        return not self._users
+
+    def advance(self, now_ms: float, slots: float) -> None:
         """Let the fluid system run until ``now_ms`` on ``slots`` slots."""
         while self._users and self._now_ms < now_ms and slots > 0:
             speed = slots / sum(user.weight for user in self._users.values())

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from spark_sched.config import validate
 from spark_sched.policies import Plan, PolicySettings, create
-from spark_sched.policies.simple.virtual_time import VirtualTime
+from spark_sched.policies.simple.uwfq import Fluids
+from spark_sched.policies.simple.virtual_time import Assumed, VirtualTime
 from spark_sched.policies.sizes import SizedForecast, estimated_work_slot_ms
 from spark_sched.predict import UNKNOWN, EarlierRun, EarlierStage, Forecast
 from spark_sched.predict.stages.earlier_runs import LatestRuns
@@ -52,7 +53,7 @@ class Application:
         self.policy = create("uwfq", settings(**options))
         self.state = ClusterState()
         self.state.apply(ExecutorAdded(0, "e", "h", SLOTS))
-        self.memory: VirtualTime | None = None
+        self.memory: Fluids | None = None
         self.known: dict[str, Forecast] = {}
         self._tasks = 0
 
@@ -67,6 +68,16 @@ class Application:
         self.state.apply(TaskLaunched(from_ms, job, f"{job}.0", task, task, "e", False))
         took = until_ms - from_ms
         self.state.apply(TaskEnded(until_ms, job, f"{job}.0", task, task, "e", took, "success", False))
+
+    @property
+    def deadlines(self) -> dict[int, float]:
+        assert self.memory is not None
+        return self.memory.systems[""].deadlines
+
+    @property
+    def assumed(self) -> dict[int, Assumed]:
+        assert self.memory is not None
+        return self.memory.systems[""].assumed
 
     def plan(self, now_ms: int) -> list[str]:
         plan: Plan
@@ -84,8 +95,7 @@ def test_a_job_without_a_forecast_does_not_come_before_others_because_of_that() 
     app.come("unknown", "bob", 1)
     # It counts as the jobs that are known: 500.
     assert app.plan(1) == ["small", "unknown"]
-    assert app.memory is not None
-    assert app.memory.deadlines[1] == pytest.approx(500.0, abs=5.0)
+    assert app.deadlines[1] == pytest.approx(500.0, abs=5.0)
 
 
 def test_a_deadline_follows_a_forecast_that_comes_later() -> None:
@@ -114,14 +124,13 @@ def test_a_change_that_is_not_material_changes_no_deadline() -> None:
     app.come("job", "ann")
     app.known["job"] = taking(1_000.0, 10)
     app.plan(0)
-    assert app.memory is not None
-    before = dict(app.memory.deadlines)
+    before = dict(app.deadlines)
     app.known["job"] = taking(1_050.0, 10)
     app.plan(0)
-    assert app.memory.deadlines == before
+    assert app.deadlines == before
     app.known["job"] = taking(1_200.0, 10)
     app.plan(0)
-    assert app.memory.deadlines[0] == pytest.approx(12_000.0)
+    assert app.deadlines[0] == pytest.approx(12_000.0)
 
 
 def test_a_user_is_charged_what_a_job_took_and_not_what_was_guessed() -> None:
@@ -136,8 +145,7 @@ def test_a_user_is_charged_what_a_job_took_and_not_what_was_guessed() -> None:
     app.come("next", "ann", 1_000)
     app.known["next"] = taking(1_000.0, 2)
     assert app.plan(1_000) == ["next", "other"]
-    assert app.memory is not None
-    assert set(app.memory.assumed) == {1, 2}
+    assert set(app.assumed) == {1, 2}
 
 
 def test_runs_of_other_names_stand_for_the_first_job() -> None:
@@ -148,8 +156,7 @@ def test_runs_of_other_names_stand_for_the_first_job() -> None:
     latest.add(run, 20)
     app.known["job"] = Forecast(latest=latest)
     app.plan(0)
-    assert app.memory is not None
-    assert app.memory.deadlines[0] == pytest.approx(7_000.0)
+    assert app.deadlines[0] == pytest.approx(7_000.0)
 
 
 def test_one_job_does_not_wait_for_a_users_many_where_nothing_is_known() -> None:
