@@ -159,8 +159,11 @@ class VirtualTime:
                 begin = deadline - work
                 had = max(0.0, owner.time - begin)
                 known = self.assumed[number]
-                rest = max(work + change - known.served, had)
-                self.assumed[number] = replace(known, estimate=change, served=known.served + rest - work)
+                # What it was given in earlier stays: exactly nothing if there was none, so that equal works
+                # stay equal.
+                earlier = known.served - work
+                rest = max(change - earlier, had)
+                self.assumed[number] = replace(known, estimate=change, served=earlier + rest)
                 entry = begin + rest, number, rest
             entries.append(entry)
         more: list[tuple[int, float]] = []

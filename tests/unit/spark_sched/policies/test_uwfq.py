@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_sched.config import validate
@@ -134,17 +134,19 @@ def test_a_change_that_is_not_material_changes_no_deadline() -> None:
 
 
 def test_a_user_is_charged_what_a_job_took_and_not_what_was_guessed() -> None:
-    # ann's first job is guessed at 40 s of slots and took 1 s. Her second one starts from there.
+    # ann's first job is guessed at 40 s of slots and took 1 s. Her second one, of 50 s, begins behind that.
     app = Application()
     app.come("guessed", "ann")
     app.come("other", "bob")
-    app.known = {"guessed": taking(1_000.0, 40), "other": taking(1_000.0, 20)}
+    app.known = {"guessed": taking(1_000.0, 40), "other": taking(1_000.0, 60)}
     app.plan(0)
     app.ran("guessed", 0, 1_000)
     app.state.apply(JobEnded(1_000, "guessed", "ended"))
     app.come("next", "ann", 1_000)
-    app.known["next"] = taking(1_000.0, 2)
+    app.known["next"] = taking(1_000.0, 50)
     assert app.plan(1_000) == ["next", "other"]
+    # In the fluid system both users have had 2 s by then.
+    assert app.deadlines == pytest.approx({1: 60_000.0, 2: 52_000.0})
     assert set(app.assumed) == {1, 2}
 
 
@@ -262,6 +264,7 @@ def test_the_grace_period_is_an_option(period: str, first: str) -> None:
 works = st.floats(1.0, 10_000.0)
 
 
+@example(first=[("a", 7622.3), ("a", 22.1)], second=[4.6] * 6, at_ms=0.0)
 @given(
     first=st.lists(st.tuples(st.sampled_from("ab"), works), min_size=1, max_size=6),
     second=st.lists(works, min_size=6, max_size=6),
