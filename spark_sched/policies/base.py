@@ -14,6 +14,7 @@ import numpy as np
 
 from spark_sched.arrays import Ints
 from spark_sched.config import Settings, keys
+from spark_sched.config.queues import QueueTree
 from spark_sched.policies.budget import Budget
 from spark_sched.policies.options import Options, OptionValues
 from spark_sched.predict import Forecast
@@ -71,7 +72,9 @@ class Capabilities:
         tunes_isolation: it chooses the isolation level of jobs that set none.
         key_order: its plans sort jobs by a key and give all jobs priority 0, and it also gives that order as
             a `spark_sched.policies.key_order.KeyOrder`, which the simulator updates job by job in place of
-            making plans. Its forecasts count when a job arrives.
+            making plans.
+        exact_key_order: that order holds only where forecasts know each job's work exactly when it arrives,
+            as those of the simulator's oracle do.
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
     """
 
@@ -88,6 +91,7 @@ class Capabilities:
     by_spark_job: bool = False
     tunes_isolation: bool = False
     key_order: bool = False
+    exact_key_order: bool = False
     warm_up: Callable[[], None] = _nothing
 
     def changes(self, *, forecast: bool) -> ChangesWith:
@@ -102,6 +106,7 @@ class PolicySettings:
     """The application's settings that policies read; ``docs/reference/configuration.md`` explains them.
 
     Attributes:
+        queues: the tenants' queues at the start; None: there are none.
         policy_options: all ``spark.sched.policy.*`` settings that were given.
         options: the checked options of the policy that is created; their defaults if the settings are made by
             hand.
@@ -116,6 +121,7 @@ class PolicySettings:
     plan_validity_ms: int
     first_gap_ms: int
     solver: str = "prices"
+    queues: QueueTree | None = None
     policy_options: Mapping[str, str] = field(default_factory=dict)
     options: OptionValues = field(default_factory=OptionValues)
     budget: Budget = field(default_factory=Budget)
@@ -131,6 +137,7 @@ class PolicySettings:
             plan_validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
             first_gap_ms=settings[keys.RESERVATION_FIRST_GAP],
             solver=settings[keys.PLANNER_SOLVER],
+            queues=settings[keys.QUEUES],
             policy_options=settings.policy_options,
         )
 

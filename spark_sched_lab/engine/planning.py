@@ -15,6 +15,7 @@ from spark_sched.protocol.plan import JobPlan, Plan
 from spark_sched.state import EndedJob, ExecutorView, JobView, Snapshot
 from spark_sched_lab.cluster.placement import Slots
 from spark_sched_lab.enforce.overlay import Planned
+from spark_sched_lab.engine.oracle import Oracle
 from spark_sched_lab.engine.records import JobRun
 from spark_sched_lab.engine.rules import Rules
 
@@ -57,17 +58,27 @@ class Planner:
         """This policy decides from now on."""
         policy.capabilities.warm_up()
         self.policy = policy
-        changes_with = policy.capabilities.changes(forecast=self.predictor is not None)
+        can = policy.capabilities
+        # Exact forecasts change no more than missing ones.
+        forecast = self.predictor is not None and not (can.exact_key_order and self._exact)
+        changes_with = can.changes(forecast=forecast)
         self.mask = _MASKS[changes_with]
         #: The policy decides on each job once, when it arrives.
         self.one_by_one = changes_with is ChangesWith.ARRIVALS
         #: The policy's memory after its last plan.
         self.memory: Any = None
 
+    @property
+    def _exact(self) -> bool:
+        """Forecasts know the work of a job exactly from its arrival on."""
+        return isinstance(self.predictor, Oracle)
+
     def key_order(self) -> KeyOrder | None:
         """The order that the policy's plans at once would give, after its last one; None: it has none."""
         policy = self.policy
         if self.every_ms or self.one_by_one or not policy.capabilities.key_order:
+            return None
+        if policy.capabilities.exact_key_order and not self._exact:
             return None
         assert isinstance(policy, KeyOrdered), f"{policy.name} declares a key_order and has none"
         return policy.key_order(self.memory)

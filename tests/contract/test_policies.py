@@ -19,6 +19,7 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import Plan, Policy, PolicySettings, available, create
 from spark_sched.policies.key_order import KeyOrdered, Moment
+from spark_sched.policies.sizes import SizedForecast
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.protocol.events import (
     ExecutorAdded,
@@ -107,6 +108,7 @@ def test_a_key_order_ranks_jobs_as_the_plans_do(policy: Policy, data: st.DataObj
     state.apply(ExecutorAdded(0, "e", "h", 8))
     order = policy.key_order(None)
     running: list[tuple[str, int]] = []
+    known: dict[str, Forecast] = {}
     for number in range(data.draw(st.integers(1, 12))):
         now_ms += data.draw(st.integers(0, 3_000))
         present = sorted(state.snapshot().jobs)
@@ -127,8 +129,11 @@ def test_a_key_order_ranks_jobs_as_the_plans_do(policy: Policy, data: st.DataObj
         else:
             state.apply(replace(data.draw(jobs), time_ms=now_ms, job=f"{number}"))
             state.apply(StageStarted(now_ms, f"{number}", f"{number}.0", "p", 0, 50, None, False, False))
+            if policy.capabilities.exact_key_order:
+                work = data.draw(st.integers(1, 10_000))
+                known[f"{number}"] = SizedForecast(source="test", work_slot_ms=float(work))
         snapshot = state.snapshot()
-        plan, memory = policy.decide(snapshot, {}, now_ms, np.random.default_rng(3), memory)
+        plan, memory = policy.decide(snapshot, known, now_ms, np.random.default_rng(3), memory)
         now = snapshot.jobs
         changed = [view for key, view in now.items() if seen.get(key) is not view]
         gone = [key for key in seen if key not in now]
@@ -137,7 +142,11 @@ def test_a_key_order_ranks_jobs_as_the_plans_do(policy: Policy, data: st.DataObj
                 order.slots_changed(view, now_ms)
         else:
             moment = Moment(
-                now_ms, snapshot.slots, lambda _: UNKNOWN, lambda job, now=now: now[job.job], now.values
+                now_ms,
+                snapshot.slots,
+                lambda job: known.get(job.job, UNKNOWN),
+                lambda job, now=now: now[job.job],
+                now.values,
             )
             order.update(changed, gone, moment)
         seen = dict(now)

@@ -462,8 +462,8 @@ def slot_hours(spark: SparkSession) -> Result:
 def users_in_a_queue(spark: SparkSession) -> Result:
     """Ann's two jobs come before Bob's one, all in one queue, and Cat's last of all, in another one.
 
-    A first job has all slots until they are all there. A run before taught what each user's jobs do. It did
-    much more, so that the time until all are there changes no order.
+    A first job has all slots until they are all there. A run before taught what each user's jobs do: so much
+    that the time until all are there changes no order.
     """
     sc = spark.sparkContext
     ran: dict[str, list[tuple[int, float, float]]] = {}
@@ -475,7 +475,7 @@ def users_in_a_queue(spark: SparkSession) -> Result:
             ran[label] = sc.parallelize(range(tasks), tasks).map(body).collect()
 
     wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
-    long = sleeper(lambda _: 1.5)
+    long = sleeper(lambda _: 1.0)
     earlier = [
         InheritableThread(target=run, args=(user, user, "work", 8, long)) for user in ("ann", "bob", "cat")
     ]
@@ -489,7 +489,7 @@ def users_in_a_queue(spark: SparkSession) -> Result:
         threads = []
         for here, (label, user) in enumerate(people.items(), start=1):
             first = label == "first"
-            body = sleeper_after(begin, lambda _, first=first: 0.0 if first else 0.4)
+            body = sleeper_after(begin, lambda _, first=first: 0.0 if first else 1.0)
             given = (label, user, "first" if first else "work", 4 if first else 8, body)
             threads.append(InheritableThread(target=run, args=given))
             threads[-1].start()
@@ -505,6 +505,48 @@ def users_in_a_queue(spark: SparkSession) -> Result:
     return {
         "ranks": [(job.marks.user, job.order.rank, job.order.queue_name) for job in jobs],
         "ran": ran,
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def one_job_beside_many(spark: SparkSession) -> Result:
+    """Five jobs of Ann wait when Bob's one comes.
+
+    A run before taught what Ann's do, and of Bob's nothing is known. A first job has all slots until they are
+    all there.
+    """
+    sc = spark.sparkContext
+    begins: dict[str, list[float]] = {}
+
+    def run(
+        label: str, user: str, name: str, tasks: int, body: Callable[[int], tuple[int, float, float]]
+    ) -> None:
+        with spark_sched.job(spark, name, user=user):
+            found = sc.parallelize(range(tasks), tasks).map(body).collect()
+        begins[label] = sorted(begin for _, begin, _ in found)
+
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
+    run("earlier", "ann", "work", 16, sleeper(lambda _: 0.5))
+    settled(sc)
+    with release() as begin:
+        people = [("first", "zoe")] + [(f"ann-{n}", "ann") for n in range(1, 6)] + [("bob", "bob")]
+        threads = []
+        for here, (label, user) in enumerate(people, start=1):
+            body = sleeper_after(begin, lambda _, first=label == "first": 0.0 if first else 0.5)
+            given = (label, user, "work" if user == "ann" else label, 4 if label == "first" else 16, body)
+            threads.append(InheritableThread(target=run, args=given))
+            threads[-1].start()
+            wait_until(lambda here=here: len(spark_sched.status(spark).jobs) == here, f"{label} was to come")
+        wait_until(
+            lambda: all(j.order.rank is not None for j in spark_sched.status(spark).jobs),
+            "a plan was to rank all jobs",
+        )
+        begin.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "begins": begins,
         "violations": counters(sc)["invariant_violations"],
         "failed_open": counters(sc)["failed_open"],
     }

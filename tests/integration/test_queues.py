@@ -258,5 +258,35 @@ def test_uwfq_orders_the_users_of_a_queue_after_the_weights_of_queues(scenario: 
     assert cat > max(ann_2, bob)
     beside = [each for label in ("ann-1", "bob", "ann-2") for each in ran[label]]
     assert most_at_once(ran["cat"]) == 3
-    assert most_at_once(each for each in beside if each[1] < begins["cat"][-1]) == 1
+    before = begins["cat"][-1] - BETWEEN_CLOCKS_S
+    assert most_at_once(each for each in beside if each[1] < before) == 1
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+def behind_bob(found: dict[str, Any]) -> list[str]:
+    """Those of Ann's jobs whose first task began after the last one of Bob's."""
+    begins = found["begins"]
+    last = begins["bob"][-1]
+    return sorted(label for label, each in begins.items() if label.startswith("ann") and each[0] > last)
+
+
+@on(
+    "spark-sched:local[4]",
+    "spark.sched.planner.policy=uwfq",
+    "spark.testing.schedInvariants=true",
+)
+def test_under_uwfq_one_job_does_not_wait_for_all_jobs_of_another_user(scenario: Scenario) -> None:
+    found = scenario("one_job_beside_many")
+    assert "ann-5" in behind_bob(found)
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on(
+    "spark-sched:local[4]",
+    "spark.sched.planner.policy=fifo",
+    "spark.testing.schedInvariants=true",
+)
+def test_under_fifo_it_does(scenario: Scenario) -> None:
+    found = scenario("one_job_beside_many")
+    assert behind_bob(found) == []
     assert (found["violations"], found["failed_open"]) == (0, 0)

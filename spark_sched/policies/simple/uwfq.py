@@ -9,9 +9,10 @@ most end much earlier.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import fmean
 
 import numpy as np
 
@@ -19,143 +20,78 @@ from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, KeptEntries, PolicySettings, make_plan
 from spark_sched.policies.key_order import Key, KeyOrder, Moment, OrderedJob, Place
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.sizes import expected_work_slot_ms
+from spark_sched.policies.simple.queue_parts import QueueParts
+from spark_sched.policies.simple.virtual_time import Assumed, VirtualTime
+from spark_sched.policies.sizes import estimated_work_slot_ms, exact_work_slot_ms, work_of_run_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.protocol.plan import Plan
-from spark_sched.state import Snapshot
+from spark_sched.state import JobView, Snapshot
 
-#: Largest number of ended jobs of one user that are kept while they still run in the fluid system.
-_ENDED_KEPT = 1_000
+#: Before anything is known of any job, each counts as a job that takes all slots for so long.
+_FIRST_GUESS_MS = 1_000.0
+
+WEIGHTS = Option("weights", values.by_name(1e-9), "", "Weights of users, `ann=2,bob=1`; others have 1.")
+GRACE_PERIOD = Option(
+    "gracePeriod",
+    values.time_ms(least_ms=0),
+    "3s",
+    "How long after a user's share of the virtual system was used up further work of a job that the user "
+    "already had counts as if it had not been; `0s`: it counts as new work. It is measured with two users "
+    "present and passes more slowly with more.",
+)
 
 
 @dataclass(slots=True)
-class _User:
-    """A user with jobs left in the virtual system."""
+class Fluids:
+    """What the policy remembers.
 
-    weight: float
-    start: float  # global virtual time at which the work of the jobs below begins
-    time: float = 0.0  # user virtual time: service that each of its jobs has had, in slot-ms
-    #: (deadline in user virtual time, number, work), sorted.
-    jobs: list[tuple[float, int, float]] = field(default_factory=list)
-
-    def drop_ended(self, keep: set[int]) -> None:
-        """Drop the oldest ended jobs beyond `_ENDED_KEPT`, but none of ``keep``."""
-        excess = len(self.jobs) - len(keep) - _ENDED_KEPT
-        if excess > 0:
-            ended = sorted(number for _, number, _ in self.jobs if number not in keep)
-            gone = set(ended[:excess])
-            self.jobs = [job for job in self.jobs if job[1] not in gone]
-
-    def deadline_of(self, number: int) -> float | None:
-        """The deadline of a job in user virtual time; None: it has ended in the virtual system."""
-        return max((deadline for deadline, each, _ in self.jobs if each == number), default=None)
-
-    def end(self) -> float:
-        """Global virtual time at which its last job ends."""
-        return self.start + sum(work for _, _, work in self.jobs) / self.weight
-
-
-@dataclass
-class VirtualTime:
-    """The two-level fluid system: slots to users by weight, each user's to its jobs in equal parts.
-
-    Global virtual time grows by slots / (sum of present users' weights) per ms, in slot-ms of service per
-    unit of weight. All work is in slot-ms, all times in ms.
+    Attributes:
+        systems: by the lowest queue; the only one has an empty name where queues do not divide the slots.
+        typical: the work that a job counted for of which nothing was known; None: there was none.
     """
 
-    deadlines: dict[int, float] = field(default_factory=dict)
-    _now_ms: float = 0.0
-    _time: float = 0.0
-    _users: dict[str, _User] = field(default_factory=dict)
+    systems: dict[str, VirtualTime] = field(default_factory=dict)
+    typical: float | None = None
 
-    def advance(self, now_ms: float, slots: int) -> None:
-        """Let the fluid system run until ``now_ms`` on ``slots`` slots."""
-        while self._users and self._now_ms < now_ms and slots > 0:
-            speed = slots / sum(user.weight for user in self._users.values())
-            # Virtual time runs at one speed until the next user leaves.
-            first = min(self._users, key=lambda name: self._users[name].end())
-            left_ms = max(0.0, self._users[first].end() - self._time) / speed
-            step_ms = min(left_ms, now_ms - self._now_ms)
-            for user in self._users.values():
-                self._serve(user, speed * user.weight * step_ms)
-            self._time += speed * step_ms
-            self._now_ms += step_ms
-            if step_ms == left_ms:
-                del self._users[first]
-        self._now_ms = max(self._now_ms, now_ms)
-
-    def arrive(self, number: int, user: str, weight: float, work: float) -> None:
-        """Add job ``number`` of ``user``; only deadlines of that user's jobs change."""
-        owner = self._users.get(user)
-        if owner is None:
-            owner = self._users[user] = _User(weight, self._time)
-        insort(owner.jobs, (owner.time + work, number, work))
-        # A job's deadline: the user's jobs one after another, in the order in which they end in its share.
-        at = owner.start
-        for _, each, size in owner.jobs:
-            at += size / owner.weight
-            self.deadlines[each] = at
-
-    def copy(self) -> VirtualTime:
-        users = {name: replace(user, jobs=list(user.jobs)) for name, user in self._users.items()}
-        return replace(self, deadlines=dict(self.deadlines), _users=users)
-
-    def forget(self, keep: set[int]) -> None:
-        """Drop the deadlines of jobs that have really ended.
-
-        If work is overestimated, such jobs accumulate in the fluid system. So only the latest `_ENDED_KEPT`
-        of each user are kept.
-        """
-        for user in self._users.values():
-            user.drop_ended(keep)
-        self.deadlines = {number: at for number, at in self.deadlines.items() if number in keep}
-
-    def drop_ended(self, keep: set[int]) -> None:
-        """As `forget`, where most deadlines stay."""
-        for user in self._users.values():
-            user.drop_ended(keep)
-        if len(self.deadlines) > len(keep):
-            self.deadlines = {number: at for number, at in self.deadlines.items() if number in keep}
-
-    def user(self, name: str) -> _User | None:
-        """A user with jobs left in the virtual system."""
-        return self._users.get(name)
-
-    @staticmethod
-    def _serve(user: _User, service: float) -> None:
-        """Give ``service`` slot-ms to the user's jobs in equal parts; jobs that have all they need leave."""
-        while user.jobs:
-            deadline, _, work = user.jobs[0]
-            needed = (deadline - user.time) * len(user.jobs)
-            if needed > service:
-                user.time += service / len(user.jobs)
-                return
-            service -= needed
-            user.time = deadline
-            user.start += work / user.weight
-            del user.jobs[0]
-
-
-WEIGHTS = Option("weights", values.by_name(1e-9), "", "Weights of users, `ann=2,bob=1`; others have 1.")
+    def copy(self) -> Fluids:
+        return Fluids({queue: each.copy() for queue, each in self.systems.items()}, self.typical)
 
 
 class UwfqPolicy:
     """Jobs by their virtual deadline in the fluid system of `VirtualTime`.
 
-    A job's work is forecast when it arrives (the paper assumes an exact forecast, as the simulator's oracle
-    gives). Without a forecast it is the mean work of the other jobs. All jobs without a user belong to one
-    user. The paper's grace period for returning users and its splitting of tasks by runtime are not
-    implemented.
+    The paper assumes an exact forecast of a job's work when it arrives, as the simulator's oracle gives. Any
+    other forecast may change. Then the job's work and its deadline are revised, and at last by the slot time
+    that it took. Without a forecast, a job's work is the mean of the other jobs', else of the latest runs.
+
+    Where the tenants' queues divide the slots by floors or weights, each has a fluid system of its own with
+    the part of the slots that it gets beside the queues that have jobs. Then the users of one queue share
+    that queue's part, whatever they have in others.
+
+    All stages of a job have the job's deadline. So the grace period, which the authors' implementation grants
+    to each later stage of a job, is needed here only for work that the forecast did not contain. All jobs
+    without a user belong to one user. The paper's splitting of tasks by runtime is no matter of plans.
     """
 
     name = "uwfq"
-    capabilities = Capabilities(changes_with=ChangesWith.JOBS, marks=frozenset(), key_order=True)
-    options = Options((WEIGHTS,))
+    capabilities = Capabilities(
+        changes_with=ChangesWith.STAGES,
+        changes_unforecast=ChangesWith.JOBS,
+        marks=frozenset(),
+        key_order=True,
+        exact_key_order=True,
+    )
+    options = Options((WEIGHTS, GRACE_PERIOD))
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
         self._weights = settings.options[WEIGHTS]
+        self._grace_ms = settings.options[GRACE_PERIOD]
+        self._queues = QueueParts(settings.queues)
         self._kept = KeptEntries()
+        if self._queues.divide:
+            # A job that comes to a queue changes how fast the fluid systems of the others run.
+            self.capabilities = replace(self.capabilities, key_order=False)
 
     def decide(
         self,
@@ -163,25 +99,18 @@ class UwfqPolicy:
         forecasts: Mapping[str, Forecast],
         now_ms: int,
         rng: np.random.Generator,
-        memory: VirtualTime | None,
-    ) -> tuple[Plan, VirtualTime]:
-        virtual = VirtualTime() if memory is None else memory.copy()
-        slots = snapshot.slots
-        jobs = snapshot.jobs.values()
-        new = [job for job in jobs if job.arrival not in virtual.deadlines]
-        if new:
-            work = {job.job: expected_work_slot_ms(job, forecasts.get(job.job, UNKNOWN)) for job in jobs}
-            known = [size for size in work.values() if size is not None]
-            typical = sum(known) / len(known) if known else 1.0
-            for job in sorted(new, key=lambda job: job.arrival):
-                virtual.advance(min(job.started_ms, now_ms), slots)
-                user = job.marks.user or ""
-                size = work[job.job]
-                weight = self._weights.get(user, 1.0)
-                virtual.arrive(job.arrival, user, weight, typical if size is None else size)
-        virtual.advance(now_ms, slots)
-        virtual.forget({job.arrival for job in jobs})
-        deadlines = virtual.deadlines
+        memory: Fluids | None,
+    ) -> tuple[Plan, Fluids]:
+        fluids = Fluids() if memory is None else memory.copy()
+        jobs = self._jobs_by_queue(snapshot, fluids)
+        works = _Works(snapshot, forecasts, fluids)
+        for queue in sorted({*jobs, *fluids.systems}):
+            slots = self._queues.slots_of(queue, jobs, snapshot.slots)
+            virtual = fluids.systems.setdefault(queue, VirtualTime())
+            self._follow(virtual, jobs.get(queue, []), works, slots, now_ms)
+            if not jobs.get(queue) and virtual.idle:
+                del fluids.systems[queue]
+        deadlines = {number: at for each in fluids.systems.values() for number, at in each.deadlines.items()}
         plan = make_plan(
             self.name,
             self._settings,
@@ -193,15 +122,88 @@ class UwfqPolicy:
             kept=self._kept,
             basis=lambda job: (job.marks, deadlines[job.arrival]),
         )
-        return plan, virtual
+        return plan, fluids
 
-    def key_order(self, memory: VirtualTime | None) -> KeyOrder:
-        return _DeadlineOrder(VirtualTime() if memory is None else memory.copy(), self._weights)
+    def _jobs_by_queue(self, snapshot: Snapshot, fluids: Fluids) -> dict[str, list[JobView]]:
+        """The active jobs. A job keeps its queue."""
+        known = {number: queue for queue, each in fluids.systems.items() for number in each.deadlines}
+        found: dict[str, list[JobView]] = {}
+        for job in snapshot.jobs.values():
+            queue = known.get(job.arrival)
+            found.setdefault(self._queues.queue_of(job.marks) if queue is None else queue, []).append(job)
+        return found
+
+    def _follow(
+        self, virtual: VirtualTime, jobs: list[JobView], works: _Works, slots: float, now_ms: int
+    ) -> None:
+        """Let a fluid system run until now, with the jobs that came and what is now known of the others."""
+        # 1. Jobs come.
+        new = [job for job in jobs if job.arrival not in virtual.deadlines]
+        for job in sorted(new, key=lambda job: job.arrival):
+            virtual.advance(min(job.started_ms, now_ms), slots)
+            user = job.marks.user or ""
+            work, is_exact = works.of(job)
+            weight, estimate_of = self._weights.get(user, 1.0), None if is_exact else job.job
+            virtual.arrive(job.arrival, user, weight, work, estimate_of=estimate_of)
+        virtual.advance(now_ms, slots)
+        # 2. Their works are estimated again, and those that have ended took what they took.
+        if virtual.assumed:
+            grace = self._grace_ms * slots / 2.0
+            here = {job.arrival: job for job in jobs}
+            again = {number: works.of(here[number])[0] for number in virtual.assumed if number in here}
+            virtual.revise(again, grace)
+            over = {
+                number: works.taken(each) for number, each in virtual.assumed.items() if number not in here
+            }
+            virtual.revise(over, grace, final=True)
+        virtual.forget({job.arrival for job in jobs})
+
+    def key_order(self, memory: Fluids | None) -> KeyOrder:
+        virtual = None if memory is None else memory.systems.get("")
+        return _DeadlineOrder(VirtualTime() if virtual is None else virtual.copy(), self._weights)
+
+
+class _Works:
+    """The works of a snapshot's jobs."""
+
+    def __init__(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], fluids: Fluids) -> None:
+        self._snapshot = snapshot
+        self._forecasts = forecasts
+        self._fluids = fluids
+        self._known: dict[str, tuple[float | None, bool]] = {}
+
+    def of(self, job: JobView) -> tuple[float, bool]:
+        """The work of a job in slot-ms, and whether that is exact."""
+        work, is_exact = self._look_up(job)
+        return self._typical if work is None else work, is_exact
+
+    def taken(self, ended: Assumed) -> float:
+        """The slot-ms that a job took that has ended."""
+        known = self._snapshot.ended.get(ended.job)
+        return ended.served if known is None or known.attained_ms is None else known.attained_ms
+
+    def _look_up(self, job: JobView) -> tuple[float | None, bool]:
+        found = self._known.get(job.job)
+        if found is None:
+            forecast = self._forecasts.get(job.job, UNKNOWN)
+            exact = exact_work_slot_ms(forecast)
+            found = (estimated_work_slot_ms(job, forecast), False) if exact is None else (exact, True)
+            self._known[job.job] = found
+        return found
+
+    @cached_property
+    def _typical(self) -> float:
+        """The work of a job of which nothing is known."""
+        works = [self._look_up(job)[0] for job in self._snapshot.jobs.values()]
+        self._fluids.typical = _typical(
+            works, self._forecasts.values(), self._fluids.typical, self._snapshot.slots
+        )
+        return self._fluids.typical
 
 
 class _DeadlineOrder(KeyOrder):
-    """Jobs by virtual deadline. A lane is a user: its jobs keep the order in which they end in the fluid
-    system, and only another job of the user changes their deadlines.
+    """Jobs by virtual deadline, where their works are exact. A lane is a user: its jobs keep the order in
+    which they end in the fluid system, and only another job of the user changes their deadlines.
     """
 
     def __init__(self, virtual: VirtualTime, weights: Mapping[str, float]) -> None:
@@ -222,7 +224,6 @@ class _DeadlineOrder(KeyOrder):
                 number = place.key[-1]
                 keep.discard(number)
                 virtual.deadlines.pop(number, None)
-        typical: float | None = None
         for job in changed:
             if job.job in self._places:
                 continue
@@ -230,9 +231,10 @@ class _DeadlineOrder(KeyOrder):
             keep.add(number)
             if number not in virtual.deadlines:
                 virtual.advance(min(job.started_ms, moment.now_ms), moment.slots)
-                size = _size(job, moment)
-                if size is None:
-                    size = typical = _typical(moment) if typical is None else typical
+                size = exact_work_slot_ms(moment.forecast(job))
+                if size is None:  # Not exact after all: as `decide` on its first plan.
+                    works = (exact_work_slot_ms(moment.forecast(each)) for each in moment.all_jobs())
+                    size = _typical(works, (), None, moment.slots)
                 if virtual.user(user) is None:
                     self._stays[user] = self._stays.get(user, 0) + 1
                 virtual.arrive(number, user, self._weights.get(user, 1.0), size)
@@ -254,16 +256,18 @@ class _DeadlineOrder(KeyOrder):
         number = place.key[-1]
         return self._virtual.deadlines[number], number
 
-    def memory(self) -> VirtualTime:
-        return self._virtual.copy()
+    def memory(self) -> Fluids:
+        return Fluids({"": self._virtual.copy()})
 
 
-def _size(job: OrderedJob, moment: Moment) -> float | None:
-    return expected_work_slot_ms(moment.view(job), moment.forecast(job))
-
-
-def _typical(moment: Moment) -> float:
-    """The mean work of the jobs whose work is known."""
-    sizes = [_size(job, moment) for job in moment.all_jobs()]
-    known = [size for size in sizes if size is not None]
-    return sum(known) / len(known) if known else 1.0
+def _typical(
+    works: Iterable[float | None], forecasts: Iterable[Forecast], before: float | None, slots: int
+) -> float:
+    """The work of a job of which nothing is known: the mean of the others, else what it was ``before``."""
+    known = [work for work in works if work is not None]
+    if known:
+        return fmean(known)
+    if before is not None:
+        return before
+    runs = next((forecast.other_runs for forecast in forecasts if forecast.other_runs), ())
+    return fmean(map(work_of_run_slot_ms, runs)) if runs else _FIRST_GUESS_MS * max(1, slots)

@@ -17,6 +17,7 @@ from spark_sched.files import read_text
 from spark_sched.policies import Policy, PolicySettings, available, check_options, create
 from spark_sched.predict.build import PREDICTORS
 from spark_sched_lab.cluster.cluster import ClusterSpec, Locality, NodeSpec, Power
+from spark_sched_lab.engine.partitioning import RuntimePartitioning
 from spark_sched_lab.engine.results import Result
 from spark_sched_lab.engine.run import simulate
 from spark_sched_lab.engine.settings import check_applied, check_read, policy_of
@@ -28,13 +29,18 @@ from spark_sched_lab.runs.simulate.workloads import Part, read_part
 @dataclass(frozen=True)
 class SimulatedArm:
     """One way to schedule: the arguments of `spark_sched_lab.simulator.simulate` apart from cluster, jobs
-    and seed."""
+    and seed.
+
+    Attributes:
+        partitioning: what becomes of the stages of the workload; None: they stay as they are.
+    """
 
     name: str
     policy: str
     predictor: str = "none"
     plan_every_ms: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
+    partitioning: RuntimePartitioning | None = None
 
     def build(self) -> Policy:
         return create(self.policy, PolicySettings.from_config(validate(self.settings)))
@@ -73,7 +79,7 @@ class Experiment:
     ) -> Result:
         return simulate(
             self.cluster,
-            jobs,
+            jobs if arm.partitioning is None else list(arm.partitioning.jobs(jobs)),
             arm.build(),
             settings=arm.settings,
             predictor=arm.predictor,
@@ -251,6 +257,20 @@ def _arm(fields: Fields, shared: Mapping[str, str]) -> SimulatedArm:
         predictor=fields.choice("predictor", PREDICTORS, "none"),
         plan_every_ms=fields.time_ms("plan_every", 0),
         settings={**_read_by(policy, shared), **own, **_options(fields, policy)},
+        partitioning=_partitioning(fields.table("partitioning")) if fields.has("partitioning") else None,
     )
     fields.done()
     return arm
+
+
+def _partitioning(fields: Fields) -> RuntimePartitioning:
+    task_ms = fields.time_ms("task_runtime", 500)
+    if task_ms < 1:
+        raise fields.wrong(
+            "task_runtime", fields.text("task_runtime", ""), "a time of at least 1ms, in quotes"
+        )
+    found = RuntimePartitioning(
+        task_ms, fields.time_ms("overhead", 0), fields.whole("most_tasks", 10_000, least=1)
+    )
+    fields.done()
+    return found

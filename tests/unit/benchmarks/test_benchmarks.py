@@ -12,6 +12,7 @@ from spark_sched.attach import properties as attach
 from spark_sched.policies.registry import available
 from spark_sched_lab.enforce.barriers import Barriers, JobBarriers
 from spark_sched_lab.runs.demo.timeline import Span, Timeline
+from spark_sched_lab.simulator import JobSpec, StageSpec
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -215,3 +216,34 @@ def test_every_policy_that_the_benchmark_of_3sigma_names_is_run(benchmark, monke
     assert [each.get("calibrated") for each in wanted if each["policy"] == "3sigma"] == [None, False]
     assert {each["policy"] for each in wanted} <= set(available())
     assert {each["load"] for each in wanted} == {1.4}
+
+
+def test_uwfqs_unfairness_is_how_much_later_than_under_user_fair_sharing_jobs_end(benchmark):
+    base = {"small-1": (0, 1_000), "large-1": (500, 2_500), "large-2": (0, 4_000)}
+    found = {"small-1": (0, 1_500), "large-1": (500, 3_000), "large-2": (0, 3_000)}
+    at = benchmark("uwfq").measures("power", found, base)
+    # Half of 1 s and a quarter of 2 s later; the third job ends earlier.
+    assert at == {"mean_s": pytest.approx(7 / 3), "few_s": 1.5, "dvr": pytest.approx(0.375), "violations": 2}
+
+
+def test_uwfqs_cases_have_the_papers_shapes(benchmark):
+    uwfq = benchmark("uwfq")
+    jobs = uwfq.power(np.random.default_rng(0))
+    assert len(jobs) == 4 * 2 * 20 + 2 * 12
+    assert sum(job.work_ms() for job in jobs) == pytest.approx(184 * 25_020, rel=0.001)
+    (first, *_) = uwfq.large(np.random.default_rng(0))
+    assert [each.key for each in first.and_followers()] == [f"large1-{turn}" for turn in range(4)]
+    assert {each.user for each in uwfq.alone(first).and_followers()} == {f"large1-{n}" for n in range(4)}
+    macro = uwfq.macro(np.random.default_rng(0))
+    assert sum(job.work_ms() for job in macro) == pytest.approx(0.95 * 32 * 500_000, rel=0.01)
+
+
+def test_users_and_then_their_jobs_get_equal_shares_under_uwfqs_baseline(benchmark):
+    uwfq = benchmark("uwfq")
+    tasks = (StageSpec([100] * 64),)
+    jobs = [JobSpec(f"ann-{n}", 0, tasks, user="ann") for n in range(2)] + [
+        JobSpec("bob", 0, tasks, user="bob")
+    ]
+    # 32 slots: Bob's 64 tasks on 16 slots and Ann's on 8 each, then on 16.
+    times = uwfq.times_ms(jobs, uwfq.policies()["user fair"])
+    assert {key: end for key, (_, end) in times.items()} == {"bob": 400, "ann-0": 600, "ann-1": 600}

@@ -6,7 +6,8 @@ import pytest
 
 from spark_sched.config import validate
 from spark_sched.policies import Policy, PolicySettings, create
-from spark_sched.policies.simple.uwfq import UwfqPolicy, VirtualTime
+from spark_sched.policies.simple.uwfq import UwfqPolicy
+from spark_sched.policies.simple.virtual_time import VirtualTime
 from spark_sched_lab.simulator import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
 
 DEFAULTS = PolicySettings.from_config(validate({}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -432,3 +433,39 @@ def test_uwfq_orders_the_users_of_a_queue_after_the_weights_of_queues(tmp_path: 
     # 3. It is the policy that puts Bob before Ann.
     fifo = ended("fifo", settings)
     assert (fifo["cat"], fifo["bob"] > fifo["ann-2"]) == (4000, True)
+
+
+BY_NAME = """
+default = "a"
+[queues.a]
+weight = 1
+[queues.b]
+weight = 1
+[[rules]]
+queue = "b"
+name = "b-*"
+"""
+
+
+@pytest.mark.parametrize("predictor", ["oracle", "none"])
+def test_under_uwfq_the_users_of_a_queue_share_its_part_whatever_they_have_in_others(
+    tmp_path: Path, predictor: str
+) -> None:
+    path = tmp_path / "queues.toml"
+    path.write_text(BY_NAME)
+    settings = {"spark.sched.queues": read_queues(path).to_json()}
+    # Ann has much to do in queue a. In queue b she came before Bob.
+    jobs = [job(f"a-{number}", 8, at_ms=number) for number in range(6)]
+    jobs += [job("b-first", 4, user="zoe", at_ms=10)]
+    jobs += [job("b-ann", 8, at_ms=20), job("b-bob", 8, user="bob", at_ms=30)]
+    jobs = [replace(each, name=each.key) for each in jobs]
+    cluster = ClusterSpec(uniform_nodes(1, 4))
+
+    def ended(settings: dict[str, str]) -> dict[str, int | None]:
+        return ends(simulate(cluster, jobs, "uwfq", predictor=predictor, settings=settings, check=True))
+
+    found = ended(settings)
+    assert found["b-ann"] < found["b-bob"]
+    # Without queues, what Ann has before counts against her.
+    alone = ended({})
+    assert alone["b-bob"] < alone["b-ann"]

@@ -128,6 +128,11 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
             'policy = "fito"',
             r"arm\[0\]\.policy is 'fito' but must be one of .*did you mean 'fifo'",
         ),
+        (
+            'policy = "fifo"',
+            'policy = "fifo"\npartitioning = { task_runtime = "0s" }',
+            r"arm\[0\]\.partitioning\.task_runtime is '0s' but must be a time of at least 1ms, in quotes",
+        ),
         ("nodes = 3", "nodes = 0", r"cluster\.nodes is 0 but must be a whole number from 1"),
         ("nodes = 3", "nodes = 4611686018427387904", r"cluster\.nodes is \d+ but must be at most 1,000,000"),
         ("nodes = 3", "node = 3", r"cluster\.nodes is missing but must be a whole number from 1"),
@@ -211,3 +216,17 @@ def test_an_option_that_all_arms_share_is_read_by_its_policy_alone(tmp_path: Pat
         {},
         {"spark.sched.policy.fair.poolBy": "user"},
     ]
+
+
+def test_an_arm_with_partitioning_has_more_and_shorter_tasks(tmp_path: Path) -> None:
+    split = '[[arm]]\nname = "split"\npolicy = "fifo"\n'
+    split += 'partitioning = { task_runtime = "500ms", overhead = "10ms", most_tasks = 9 }\n'
+    experiment = read_experiment(write(tmp_path, SMALL + split))
+    whole, _, parts = experiment.arms
+    jobs = experiment.jobs(1)
+    assert whole.partitioning is None
+    tasks = [len(experiment.run(arm, 1, jobs, keep_tasks=True).tasks["job"]) for arm in (whole, parts)]
+    assert tasks[0] == sum(stage.tasks for job in jobs for stage in job.stages)
+    assert parts.partitioning is not None
+    assert tasks[1] == sum(parts.partitioning.stage(stage).tasks for job in jobs for stage in job.stages)
+    assert tasks[1] > tasks[0]
