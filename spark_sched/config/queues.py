@@ -157,6 +157,11 @@ class QueueTree:
         object.__setattr__(self, "_by_path", {queue.path: queue for queue in self.queues})
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are no queues at all, as in `NO_QUEUES`."""
+        return not self.queues
+
+    @property
     def leaves(self) -> frozenset[str]:
         """The queues that jobs can be in: those without queues below them."""
         return frozenset(spec.path for spec in self.queues) - {spec.parent for spec in self.queues}
@@ -167,6 +172,8 @@ class QueueTree:
 
     def path_of(self, queue: str) -> list[QueueSpec]:
         """The queue and its ancestors, from the top down."""
+        if self.is_empty:
+            return []
         parts = queue.split(".")
         return [self[".".join(parts[: n + 1])] for n in range(len(parts))]
 
@@ -200,6 +207,8 @@ class QueueTree:
 
     def to_json(self) -> str:
         """The value of ``spark.sched.queues``."""
+        if self.is_empty:
+            return ""
         queues = [{"queue": spec.path, **dict(_given(spec))} for spec in self.queues]
         rules = [
             {"queue": rule.queue, **{key: text for key, text in _conditions(rule) if text is not None}}
@@ -214,6 +223,10 @@ class QueueTree:
                 "interval": f"{self.preemption.interval_ms} ms",
             }
         return json.dumps(document, separators=(",", ":"))
+
+
+#: The tree of an application without queues: all jobs are in none.
+NO_QUEUES = QueueTree((), (), "")
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -351,6 +351,73 @@ def changed_queues(spark: SparkSession) -> Result:
     }
 
 
+def queues_come_and_go(spark: SparkSession) -> Result:
+    """An application without queues, whose file comes later. They are removed and put in force again."""
+    sc = spark.sparkContext
+    file = Path(sc.getConf().get("spark.sched.queues.file"))
+    url = sc.uiWebUrl
+    assert url is not None
+
+    def jobs() -> dict[str, JobStatus]:
+        return {job.name: job for job in spark_sched.status(spark).jobs}
+
+    def running() -> list[str]:
+        return sorted(name for name, job in jobs().items() if job.slots.running)
+
+    shown = [command("queue", "show", url)[1]]
+    no_queue = command("queue", "set", url, "team", "ceiling=1")
+    file.write_text("# nothing yet\n")
+    with release() as end:
+
+        def work(name: str) -> None:
+            with spark_sched.job(spark, name):
+                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        threads = [InheritableThread(target=work, args=(name,)) for name in ("a", "b", "c")]
+        for thread in threads[:2]:
+            thread.start()
+        wait_until(lambda: running() == ["a", "b"], "two jobs were to run")
+        before = [job.order.queue_name for job in jobs().values()]
+        file.write_text('default = "team"\n[queues.team]\nmax_running_jobs = 1\n')
+        wait_until(lambda: jobs()["a"].order.queue_name == "team", "the file was to put queues in force")
+        (queue,) = spark_sched.status(spark).queues
+        story = str(spark_sched.explain(spark, "a"))
+        threads[2].start()
+        wait_until(lambda: "c" in jobs() and jobs()["c"].slots.waiting == 1, "the third job was to come")
+        waits, both = jobs()["c"].notes.why, running()
+        file.write_text("")
+        wait_until(lambda: bool(spark_sched.status(spark).warnings), "an empty file was to be told of")
+        warnings = spark_sched.status(spark).warnings
+        cleared = command("queue", "clear", url)
+        wait_until(lambda: running() == ["a", "b", "c"], "without queues the third job was to run")
+        after = str(spark_sched.explain(spark, "c"))
+        shown.append(command("queue", "show", url)[1])
+        other = file.with_suffix(".other.toml")
+        other.write_text('default = "rest"\n[queues.rest]\nceiling = 1\n')
+        loaded = command("queue", "load", url, str(other))
+        other.unlink()
+        rest = {job.order.queue_name for job in jobs().values()}
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "shown": shown,
+        "no_queue": no_queue,
+        "before": before,
+        "queue": (queue.running_jobs, queue.running_slots, queue.waiting_jobs),
+        "story": story,
+        "waits": waits,
+        "both": both,
+        "warnings": warnings,
+        "cleared": cleared,
+        "after": after,
+        "loaded": loaded,
+        "rest": sorted(map(str, rest)),
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
 def groups_of_users(spark: SparkSession) -> Result:
     """A job of this process's user, and one of an unknown user: queue, priority, story."""
     sc = spark.sparkContext

@@ -35,6 +35,7 @@ PROMISED = QueueTree(
 EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
 OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
 FILE = Path(tempfile.gettempdir()) / f"spark-sched-queues-{os.getpid()}.toml"
+LATER = FILE.with_stem(f"{FILE.stem}-later")
 ONE_AT_A_TIME = QueueTree((QueueSpec("team", max_running_jobs=1),), (), "team")
 (GROUP, *_) = subprocess.run(["id", "-Gn"], check=True, capture_output=True, text=True).stdout.split()
 BY_GROUP = QueueTree(
@@ -182,6 +183,42 @@ def test_queues_change_while_jobs_run_and_a_faulty_file_changes_nothing(scenario
     assert found["warnings"] == []
     assert "rule: name b -> other\ndefault: rest" in found["after"]
     assert found["stale"] == "the queues are so already: nothing was changed\n"
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues.file={LATER}",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_queues_come_to_an_application_without_and_go_again(scenario: Scenario) -> None:
+    LATER.unlink(missing_ok=True)
+    try:
+        found = scenario("queues_come_and_go")
+    finally:
+        LATER.unlink(missing_ok=True)
+    for shown in found["shown"]:
+        assert "the application has no queues: `spark-sched queue load` puts some in force" in shown
+    assert found["no_queue"][0] == 2
+    assert "but the application has no queues" in found["no_queue"][1]
+    assert found["before"] == [None, None]
+    # Both run on in a queue that lets one run, and the next job waits.
+    assert found["queue"] == [2, 2, 0]
+    assert "the application has queues from now on, and it is in queue team" in found["story"]
+    assert found["both"] == ["a", "b"]
+    assert found["waits"] == (
+        "waits to be admitted: queue team runs 2 jobs, its most; number 1 of those that wait"
+    )
+    (warning,) = found["warnings"]
+    assert warning.endswith(f"{LATER} is empty: to remove all queues use `spark-sched queue clear`")
+    assert found["cleared"][0] == 0
+    assert found["cleared"][1].startswith("queue team is gone")
+    assert "the application has no queues any more" in found["after"]
+    assert found["loaded"][0] == 0
+    assert found["rest"] == ["rest"]
     assert (found["violations"], found["failed_open"]) == (0, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from spark_sched.config import keys, queue_check, validate
 from spark_sched.config.queue_file import parse_queues, read_queues, with_change
-from spark_sched.config.queues import Amount, Preemption
+from spark_sched.config.queues import NO_QUEUES, Amount, Preemption
 from spark_sched.errors import BadInputError
 
 EXAMPLE = Path(__file__).parents[4] / "conf" / "queues.toml"
@@ -34,6 +34,12 @@ def test_the_example_crosses_as_one_line_and_means_the_same() -> None:
     assert tree["etl.hourly"].ceiling == Amount(percent=25.0)
     assert tree["etl.hourly"].held_ceiling == Amount(2)
     assert (tree["etl"].floor, tree["etl.nightly"].weight, tree.shares) == (Amount(percent=25.0), 3.0, True)
+
+
+def test_no_queues_are_a_tree_without_limits() -> None:
+    assert NO_QUEUES.is_empty
+    assert (NO_QUEUES.to_json(), NO_QUEUES.leaves) == ("", frozenset())
+    assert (NO_QUEUES.place("ann"), NO_QUEUES.max_priority(""), NO_QUEUES.shares) == ("", 2**31 - 1, False)
 
 
 def test_queues_without_floors_and_weights_have_no_order() -> None:
@@ -239,6 +245,8 @@ def test_a_driver_is_given_the_setting_or_the_fault(
     assert json.loads(capsys.readouterr().out) == {"queues": read_queues(EXAMPLE).to_json()}
     assert queue_check.main(str(written(tmp_path, "default = 1"))) == 0
     assert "queues is missing" in json.loads(capsys.readouterr().out)["error"]
+    assert queue_check.main(str(written(tmp_path, "# nothing yet"))) == 0
+    assert json.loads(capsys.readouterr().out) == {"queues": ""}
 
 
 def test_groups_cross_as_one_line_and_close_a_queue() -> None:

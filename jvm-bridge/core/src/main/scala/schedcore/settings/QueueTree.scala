@@ -74,8 +74,11 @@ final case class QueueTree(
   /** The queues that jobs can be in: those without queues below them. */
   val leaves: Set[String] = queues.map(_.path).toSet -- queues.map(q => q.path.substring(0, math.max(0, q.path.lastIndexOf('.'))))
 
+  /** Whether there are no queues at all, as in an application that was started without. */
+  def isEmpty: Boolean = queues.isEmpty
+
   /** The queue and its ancestors, from the top down. */
-  def pathOf(queue: String): Seq[QueueSpec] = QueueTree.lineOf(queue).map(byPath)
+  def pathOf(queue: String): Seq[QueueSpec] = if (isEmpty) Nil else QueueTree.lineOf(queue).map(byPath)
 
   private def takes(queue: String, user: String, groups: Set[String]): Boolean = pathOf(queue).forall(_.takes(user, groups))
 
@@ -97,10 +100,13 @@ final case class QueueTree(
 }
 
 /** The tenants' queues at the start. @param text the setting that the tree was read from; @param file that is watched; empty: none */
-final case class QueueSettings(tree: QueueTree, text: String, file: String)
+final case class QueueSettings(tree: QueueTree = QueueTree.Empty, text: String = "", file: String = "")
 
 object QueueTree {
   private val mapper = new ObjectMapper()
+
+  /** No queues: all jobs are in none. */
+  val Empty: QueueTree = QueueTree(Nil, Nil, "")
 
   /** The paths of a queue's ancestors, from the top down, and its own. */
   def lineOf(queue: String): Seq[String] = {
@@ -115,9 +121,9 @@ object QueueTree {
     java.util.regex.Pattern.compile(
       pattern.split("\\*", -1).map(java.util.regex.Pattern.quote).mkString(".*"), java.util.regex.Pattern.DOTALL).matcher(text).matches()
 
-  /** The tree in the setting; None where it is empty. @throws BadSetting for what `spark-sched conf --queues FILE` does not write */
-  def parse(text: String): Option[QueueTree] = if (text.isEmpty) None else Some(Try(read(mapper.readTree(text))).getOrElse(
-    throw new BadSetting(s"spark.sched.queues is '${PlainText.short(text)}' but must be the one line that `spark-sched conf --queues FILE` makes of a file of queues.")))
+  /** The tree in the setting, whose text may be empty. @throws BadSetting for what `spark-sched conf --queues FILE` does not write */
+  def parse(text: String): QueueTree = if (text.isEmpty) Empty else Try(read(mapper.readTree(text))).getOrElse(
+    throw new BadSetting(s"spark.sched.queues is '${PlainText.short(text)}' but must be the one line that `spark-sched conf --queues FILE` makes of a file of queues."))
 
   private def read(root: JsonNode): QueueTree = {
     val queues = root.get("queues").elements.asScala.map(queue).toList

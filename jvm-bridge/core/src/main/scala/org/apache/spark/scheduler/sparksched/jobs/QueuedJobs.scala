@@ -70,7 +70,7 @@ private[sparksched] final class QueuedJobs(
 
   /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */
   def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit =
-    if (queues.queueOf(mark.key).isEmpty) enter(mark, arrival, nowMs)
+    if (!queues.knows(mark.key)) enter(mark, arrival, nowMs)
     else refusals.get(mark.key).foreach { refused =>
       if (refused.cancelledTo.exists(sparkJob > _)) enter(mark, arrival, nowMs)
       else if (refused.isFinal) cancel(mark.key, mark.name, Seq(sparkJob))
@@ -161,7 +161,11 @@ private[sparksched] final class QueuedJobs(
     val moved = mutable.ListBuffer.empty[(String, String)]
     val admitted = queues.changed(tree, job => {
       val queue = mark(job).fold(tree.default)(placed(tree, _))
-      moved += job -> s"its queue ${queues.queueOf(job).getOrElse("")} is gone, and it is in queue $queue"
+      moved += job -> (queues.queueOf(job) match {
+        case _ if tree.isEmpty => "the application has no queues any more"
+        case Some(before) => s"its queue $before is gone, and it is in queue $queue"
+        case None => s"the application has queues from now on, and it is in queue $queue"
+      })
       queue
     })
     admissions += admitted.size
@@ -178,7 +182,7 @@ private[sparksched] final class QueuedJobs(
   /** Before the ledger is told: the task takes the place of held slots of its queues where these are at their ceilings. */
   def launched(job: String, executor: String, slots: Int, nowMs: Long): Unit = {
     val own = math.min(slots, ledger.heldOn(executor, job))
-    if (slots > own) queues.givesUp(job, slots - own, ledger.isSafe(_, job)).foreach(ledger.giveUp(_, nowMs))
+    if (slots > own && !queues.tree.isEmpty) queues.givesUp(job, slots - own, ledger.isSafe(_, job)).foreach(ledger.giveUp(_, nowMs))
     queues.advance(nowMs)
     queues.launched(job, slots, own)
   }
@@ -195,7 +199,8 @@ private[sparksched] final class QueuedJobs(
 
   /** Why the job gets no further slot, as far as its queue decides. @param slots that one of its tasks needs */
   def waits(job: String, slots: Int): Option[String] =
-    if (queues.admitted(job)) queues.atCeiling(job, slots, ledger.isSafe(_, job))
+    if (queues.tree.isEmpty) None
+    else if (queues.admitted(job)) queues.atCeiling(job, slots, ledger.isSafe(_, job))
       .map(queue => s"waits: queue $queue is at its ceiling of ${counted(queues.ceiling(queue), "slot")}")
     else Some(refusals.get(job) match {
       case Some(refused) if refused.isFinal => s"refused: ${why(job, refused)}"

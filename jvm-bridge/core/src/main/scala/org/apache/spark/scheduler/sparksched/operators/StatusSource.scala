@@ -69,10 +69,9 @@ private[sparksched] final class StatusSource(
   /** The tenants' queues as they are in force, as JSON; `tree` is null where the application has none. */
   def queueTree: String = {
     val root = mapper.createObjectNode().put("schema", StatusDocument.Schema)
-    scheduler.steering.queuesInForce.fold[Any](root.putNull("tree")) { q =>
-      root.put("version", q.version).put("from", PlainText.of(q.from)).put("since_ms", q.sinceMs)
-      root.set[ObjectNode]("tree", mapper.readTree(q.text))
-    }
+    val q = scheduler.steering.queuesInForce
+    root.put("version", q.version).put("from", PlainText.of(q.from)).put("since_ms", q.sinceMs)
+    if (q.text.isEmpty) root.putNull("tree") else root.set[ObjectNode]("tree", mapper.readTree(q.text))
     val warnings = root.putArray("warnings")
     scheduler.steering.warnings.foreach(warnings.add(_))
     root.toString

@@ -21,7 +21,7 @@ final class QueuedJobsSuite extends AnyFunSuite {
     private val plans = new ReceivedPlans(400)
     private var modeNow = mode
     val cancelled = mutable.ArrayBuffer.empty[(Int, String)]
-    val usage = new QueueUsage(QueueTree.parse(s"""{"queues":[{"queue":"q",$limits}],"rules":[],"default":"q"}""").get)
+    val usage = new QueueUsage(QueueTree.parse(s"""{"queues":[{"queue":"q",$limits}],"rules":[],"default":"q"}"""))
     val queued = new QueuedJobs(usage, ledger, (sparkJob, why) => if (modeNow == Modes.On) cancelled += sparkJob -> why)
     val registry = new Registry(
       Settings.from(Map("spark.sched.mode" -> mode)), ledger, queue, "me", _ => (), (_, _, _) => (), queued = Some(queued))
@@ -153,11 +153,11 @@ final class QueuedJobsSuite extends AnyFunSuite {
     val w = new World(onePlace.replace(""""max_waiting_jobs":0""", """"max_waiting_jobs":5"""))
     val Seq(first, second, third) = Seq(1, 2, 3).map(w.stage(_, 0))
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, false, false))
-    w.registry.queuesChanged(QueueTree.parse("""{"queues":[{"queue":"q","max_running_jobs":2}],"rules":[],"default":"q"}""").get, 10)
+    w.registry.queuesChanged(QueueTree.parse("""{"queues":[{"queue":"q","max_running_jobs":2}],"rules":[],"default":"q"}"""), 10)
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.registry.admissions === 1)
     assert(w.story(second).last === "its queue admits it")
     val next = """{"queues":[{"queue":"other","max_running_jobs":1,"ceiling":1},{"queue":"rest"}],"rules":[{"queue":"other","user":"me"}],"default":"rest"}"""
-    w.registry.queuesChanged(QueueTree.parse(next).get, 20)
+    w.registry.queuesChanged(QueueTree.parse(next), 20)
     assert(w.usage.queueOf(first) === Some("other") && w.story(first).last === "its queue q is gone, and it is in queue other")
     // Two run, which is more than may, and none of them stops.
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.usage.ceiling("other") === 1)
@@ -167,8 +167,30 @@ final class QueuedJobsSuite extends AnyFunSuite {
     assert(w.usage.admitted(third))
   }
 
+  test("jobs that came before there were queues run on in the queues that come, and after these are gone nobody waits") {
+    val w = new World(onePlace)
+    val tree = w.usage.tree
+    w.registry.queuesChanged(QueueTree.Empty, 0)
+    val jobs = Seq(1, 2).map(w.stage(_, 0))
+    assert(w.usage.admitted(jobs(1)) && w.queued.waits(jobs(1), 1).isEmpty && w.queued.pathOf(jobs(1)).isEmpty)
+    assert(w.usage.room(jobs(1), _ => false) === QueueUsage.Unlimited && w.usage.claim(jobs(1), 7, mutable.HashMap.empty, _ => false) === 7)
+    w.usage.launched(jobs(1), 3)
+    w.stage(1, 5, "1.1") // a second stage is no second entry
+    w.registry.queuesChanged(tree, 10)
+    assert(jobs.map(w.usage.queueOf) === Seq(Some("q"), Some("q")) && jobs.forall(w.usage.admitted))
+    assert(w.usage.uses.map(use => (use.jobs, use.running)) === Seq((2, 3)) && w.usage.violations() === Nil)
+    assert(w.story(jobs(1)).last === "the application has queues from now on, and it is in queue q")
+    val third = w.stage(3, 20)
+    assert(!w.usage.admitted(third))
+    w.registry.queuesChanged(QueueTree.Empty, 30)
+    assert(w.usage.admitted(third) && w.queued.waits(third, 1).isEmpty && w.registry.admissions === 1)
+    assert(w.story(third).contains("the application has no queues any more"))
+    w.registry.refuseOverdue(5000)
+    assert(w.cancelled === Nil)
+  }
+
   test("a user whose groups are unknown has no right of a group, and the job's story says so") {
-    val tree = QueueTree.parse("""{"queues":[{"queue":"bi","groups":["bi"]},{"queue":"rest"}],"rules":[{"queue":"bi"}],"default":"rest"}""").get
+    val tree = QueueTree.parse("""{"queues":[{"queue":"bi","groups":["bi"]},{"queue":"rest"}],"rules":[{"queue":"bi"}],"default":"rest"}""")
     val known = mutable.HashMap("ann" -> Set("staff", "bi"), "bob" -> Set("staff"))
     val queue = new EventQueue(1000, () => 0L, body => body(Nil))
     val ledger = new Ledger(new HeldSlotEvents(queue))
