@@ -89,6 +89,8 @@ class Steps:
                 return [due_ms, [list(each) for each in found]]
             case "place":
                 return usage.tree.place(step["user"], step["name"], step["class"], step.get("groups", ()))
+            case "max_priority":
+                return usage.tree.max_priority(step["queue"], step["user"], step["groups"])
             case "uses":
                 return [
                     [use.running, use.held, use.peak, use.jobs, use.waiting, use.refused]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from spark_sched.cli.common import echo_json, parse_assignments
-from spark_sched.config.queue_file import KEYS, LISTS, read_queues, with_change
+from spark_sched.config.queue_file import KEYS, LISTS, TABLES, read_queues, with_change
 from spark_sched.config.queues import NO_QUEUES, QueueTree
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.plain_text import plain
@@ -97,9 +97,10 @@ def set_command(url: str, queue: str, values: tuple[str, ...], as_json: bool) ->
     """Change limits of one queue.
 
     KEY is a key of the file of queues, VALUE its new value, or none to take the key away. Users and groups
-    are names with commas between them. Jobs that run go on; more jobs are admitted at once if they may. The
-    change lasts until the application ends or its file of queues changes. URL is the address of the
-    application's Spark UI. The modify ACLs of the UI apply, as for Spark's kill links.
+    are names with commas between them; max_priorities is a list in JSON. Jobs that run go on; more jobs are
+    admitted at once if they may. The change lasts until the application ends or its file of queues changes.
+    URL is the address of the application's Spark UI. The modify ACLs of the UI apply, as for Spark's kill
+    links.
 
     \b
     Examples:
@@ -175,6 +176,11 @@ def _value(key: str, text: str) -> Any:
         return None
     if key in LISTS:
         return [name.strip() for name in text.split(",") if name.strip()]
+    if key in TABLES:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text  # The check of the queues says what it must be.
     for number in (int, float):
         try:
             return number(text)

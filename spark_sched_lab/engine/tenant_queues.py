@@ -59,7 +59,7 @@ class TenantQueues:
     def limited(self, spec: JobSpec) -> tuple[str, int]:
         """The job's queue, and its priority as the queue limits it."""
         queue = self.tree.place(spec.user or "", spec.name or spec.key, spec.job_class or "")
-        return queue, min(spec.priority, self.tree.max_priority(queue))
+        return queue, min(spec.priority, self.tree.max_priority(queue, spec.user or ""))
 
     # ---- slots ----
 

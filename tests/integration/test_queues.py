@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.config.queues import Amount, PlacementRule, Preemption, QueueSpec, QueueTree
+from spark_sched.config.queues import Amount, PlacementRule, Preemption, PriorityLimit, QueueSpec, QueueTree
 from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
@@ -39,7 +39,10 @@ LATER = FILE.with_stem(f"{FILE.stem}-later")
 ONE_AT_A_TIME = QueueTree((QueueSpec("team", max_running_jobs=1),), (), "team")
 (GROUP, *_) = subprocess.run(["id", "-Gn"], check=True, capture_output=True, text=True).stdout.split()
 BY_GROUP = QueueTree(
-    (QueueSpec("staff", groups=(GROUP,), max_priority=3), QueueSpec("rest", max_priority=0)),
+    (
+        QueueSpec("staff", groups=(GROUP,), max_priority=3, max_priorities=(PriorityLimit(5, group=GROUP),)),
+        QueueSpec("rest", max_priority=0, max_priorities=(PriorityLimit(8, group=GROUP),)),
+    ),
     (PlacementRule("staff", group=GROUP),),
     "rest",
 )
@@ -225,9 +228,9 @@ def test_queues_come_to_an_application_without_and_go_again(scenario: Scenario) 
 @on("spark-sched:local[2]", f"spark.sched.queues={BY_GROUP.to_json()}", "spark.sched.planner.enabled=false")
 def test_the_groups_of_the_system_place_jobs_and_an_unknown_user_has_no_rights(scenario: Scenario) -> None:
     found = scenario("groups_of_users")
-    assert found["own"][:2] == ["staff", 3]
+    assert found["own"][:2] == ["staff", 5]
     assert found["strange"][:2] == ["rest", 0]
-    unknown = "queues and rules by group do not count for this job"
+    unknown = "queues, rules and priorities by group do not count for this job"
     assert unknown not in found["own"][2]
     assert f"the groups of user no-such-user are unknown: {unknown}" in found["strange"][2]
 

@@ -90,7 +90,47 @@ def test_the_least_priority_of_a_path_limits_a_job() -> None:
     assert tree.max_priority("a.b") == 5
 
 
+def test_priorities_by_user_and_group_cross_as_one_line() -> None:
+    line = (
+        '{"default":"a.b","queues":[{"queue":"a","max_priority":3,"max_priorities":'
+        '[{"user":"ann-*","max_priority":5},{"group":"leads","max_priority":9}]},{"queue":"a.b"}],"rules":[]}'
+    )
+    tree = parse_queues(line)
+    assert tree is not None
+    assert tree.to_json() == line
+    found = [tree.max_priority("a.b", *who) for who in (("bob",), ("bob", {"leads"}), ("ann-1", {"leads"}))]
+    assert found == [3, 9, 5]
+
+
 FAULTS = {
+    "priorities that are no tables": (
+        'default = "a"\n[queues.a]\nmax_priorities = ["ann"]',
+        "queue 'a' has max_priorities ['ann'] but it must be a list of tables such as",
+    ),
+    "priority of nobody": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{max_priority = 3}]',
+        "max_priorities[0] of queue 'a' has neither user nor group",
+    ),
+    "priority that is missing": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{user = "ann"}]',
+        "max_priority in max_priorities[0] of queue 'a' is None but must be a whole number",
+    ),
+    "unknown key of a priority": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{users = "ann", max_priority = 1}]',
+        "max_priorities[0] of queue 'a' has the unknown key 'users' (did you mean 'user'?)",
+    ),
+    "priority of a user that is no text": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{user = 3, max_priority = 1}]',
+        "user in max_priorities[0] of queue 'a' is 3 but must be a text",
+    ),
+    "group with less than those whose groups are unknown": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{group = "leads", max_priority = 1}]',
+        "has 1 but max_priority of the queue is none, so that members whose groups are unknown",
+    ),
+    "priority above every one of the parent's": (
+        'default="a.b"\n[queues.a]\nmax_priority=4\n[queues.a.b]\nmax_priorities=[{user="a",max_priority=5}]',
+        "queue 'a.b' has max_priorities of 5 but its ancestor 'a' has 4: lower the first or raise the second",
+    ),
     "no queue": ('default = "a"', "queues is missing"),
     "unknown key of the file": (
         'defualt = "a"\n[queues.a]',

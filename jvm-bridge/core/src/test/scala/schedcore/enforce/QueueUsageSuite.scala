@@ -94,6 +94,8 @@ final class QueueUsageSuite extends AnyFunSuite {
       case "place" =>
         val groups = step.path("groups").elements().asScala.map(_.asText).toSet
         quoted(usage.tree.place(text("user"), text("name"), text("class"), groups))
+      case "max_priority" =>
+        usage.tree.maxPriority(text("queue"), text("user"), texts("groups").toSet).toString
       case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }
   }

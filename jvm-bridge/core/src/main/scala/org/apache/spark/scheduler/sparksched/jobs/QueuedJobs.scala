@@ -37,10 +37,14 @@ private[sparksched] final class QueuedJobs(
   /** The mark with a priority that the job's queue allows. Nobody is warned of a priority that nobody has set. */
   def limited(mark: JobMark): JobMark = {
     val queue = queueOf(mark)
-    val most = queues.tree.maxPriority(queue)
+    val user = mark.user.getOrElse("")
+    val most = queues.tree.maxPriority(queue, user, groupsFor(queues.tree, user))
     if (mark.priority <= most) mark
-    else mark.copy(priority = most, warnings = mark.warnings ++ Option.when(mark.priority > 0)(MarkWarning(
-      s"${JobMark.Prefix}priority is ${mark.priority} but max_priority of queue $queue is $most: lowered to it", limited = true)))
+    else {
+      val own = if (queues.tree.pathOf(queue).exists(_.maxPriorities.nonEmpty)) s" for user ${PlainText.of(user)}" else ""
+      mark.copy(priority = most, warnings = mark.warnings ++ Option.when(mark.priority > 0)(MarkWarning(
+        s"${JobMark.Prefix}priority is ${mark.priority} but max_priority of queue $queue is $most$own: lowered to it", limited = true)))
+    }
   }
 
   // ---- jobs: admission -----------------------------------------------------------------------------------------
@@ -58,14 +62,16 @@ private[sparksched] final class QueuedJobs(
   private def queueOf(mark: JobMark): String = placed(queues.tree, mark)
   private def placed(tree: QueueTree, mark: JobMark): String = {
     val user = mark.user.getOrElse("")
-    tree.place(user, mark.name, mark.jobClass.getOrElse(""), if (tree.usesGroups) groups(user).getOrElse(Set.empty) else Set.empty)
+    tree.place(user, mark.name, mark.jobClass.getOrElse(""), groupsFor(tree, user))
   }
+  private def groupsFor(tree: QueueTree, user: String): Set[String] =
+    if (tree.usesGroups) groups(user).getOrElse(Set.empty) else Set.empty
 
   /** A sentence where the groups of the job's user matter and are unknown: then no right counts that a group has. */
   def withoutGroups(mark: JobMark): Option[String] = {
     val user = mark.user.getOrElse("")
     Option.when(queues.tree.usesGroups && groups(user).isEmpty)(
-      s"the groups of user ${PlainText.of(user)} are unknown: queues and rules by group do not count for this job")
+      s"the groups of user ${PlainText.of(user)} are unknown: queues, rules and priorities by group do not count for this job")
   }
 
   /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */

@@ -137,6 +137,11 @@ final class QueuedJobsSuite extends AnyFunSuite {
     val plain = below.stage(1, 0)
     assert(below.registry.priority(plain) === -2 && below.registry.warnings.limited === 0)
     assert(below.registry.jobFacts(0)(_ => None).flatMap(_.mark.warnings) === Nil)
+    val byUser = new World(""""max_priority":3,"max_priorities":[{"user":"ann","max_priority":9}]""")
+    val jobs = Seq("ann", "bob").zipWithIndex.map { case (user, n) => byUser.stage(n, 0, "id" -> user, "user" -> user, "priority" -> "12") }
+    assert(jobs.map(byUser.registry.priority) === Seq(9, 3))
+    assert(byUser.story(jobs.head).contains(
+      "mark: spark.sched.job.priority is 12 but max_priority of queue q is 9 for user ann: lowered to it"))
   }
 
   test("places among many that wait follow priority and arrival, also after one changes and one leaves") {
@@ -205,6 +210,6 @@ final class QueuedJobsSuite extends AnyFunSuite {
     }
     assert(jobs.map(usage.queueOf) === Seq(Some("bi"), Some("rest"), Some("rest")))
     val unknown = jobs.map(job => registry.stories.of(job).map(_.text).filter(_.contains("are unknown")))
-    assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues and rules by group do not count for this job")))
+    assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues, rules and priorities by group do not count for this job")))
   }
 }
