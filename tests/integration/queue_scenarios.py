@@ -418,6 +418,38 @@ def queues_come_and_go(spark: SparkSession) -> Result:
     }
 
 
+def stage_wider_than_its_queue(spark: SparkSession) -> Result:
+    """A barrier stage of three in a queue of two slots says so until an operator raises the ceiling."""
+    sc = spark.sparkContext
+    url = sc.uiWebUrl
+    assert url is not None
+    results: list[int] = []
+
+    def gang() -> None:
+        with spark_sched.job(spark, "gang", user="etl"):
+            results.extend(sc.parallelize(range(3), 3).barrier().mapPartitions(list).collect())
+
+    thread = InheritableThread(target=gang)
+    thread.start()
+    wait_until(
+        lambda: any(j.name == "gang" and j.slots.waiting for j in spark_sched.status(spark).jobs),
+        "the stage was to come",
+    )
+    # Looks are about a second apart.
+    wait_until(lambda: "at once" in str(spark_sched.explain(spark, "gang")), "the story was to tell")
+    status = spark_sched.status(spark)
+    found: Result = {
+        "why": [job.notes.why for job in status.jobs],
+        "warnings": list(status.warnings),
+        "top": command("top", url, "--once")[1],
+        "tab": page(f"{url}/scheduling/"),
+        "story": str(spark_sched.explain(spark, "gang")),
+    }
+    command("queue", "set", url, "etl", "ceiling=3")
+    thread.join()
+    return {**found, "results": results, "after": list(spark_sched.status(spark).warnings)}
+
+
 def groups_of_users(spark: SparkSession) -> Result:
     """A job of this process's user, and one of an unknown user: queue, priority, story."""
     sc = spark.sparkContext

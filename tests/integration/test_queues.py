@@ -52,6 +52,7 @@ ONE_TO_THREE = QueueTree(
     (PlacementRule("other", user="cat"),),
     "team",
 )
+NARROW = QueueTree((QueueSpec("etl", ceiling=Amount(2)),), (), "etl")
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 #: Tasks that start one after the other in one process may note their begins in the other order.
@@ -223,6 +224,27 @@ def test_queues_come_to_an_application_without_and_go_again(scenario: Scenario) 
     assert found["loaded"][0] == 0
     assert found["rest"] == ["rest"]
     assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={NARROW.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
+def test_a_stage_that_needs_more_slots_than_its_queue_ever_has_says_so(scenario: Scenario) -> None:
+    found = scenario("stage_wider_than_its_queue")
+    (why,) = found["why"]
+    said = re.fullmatch(
+        r"waits: (stage \d+\.0 needs 3 slots at once, and queue etl has at most 2: raise the ceiling, make "
+        r"the stage smaller, or cancel the job)",
+        why,
+    )
+    assert said is not None, why
+    assert found["warnings"] == [f"job gang: {said[1]}"]
+    assert all(said[1] in found[view] for view in ("top", "tab", "story"))
+    assert (found["results"], found["after"]) == ([0, 1, 2], [])
 
 
 @on("spark-sched:local[2]", f"spark.sched.queues={BY_GROUP.to_json()}", "spark.sched.planner.enabled=false")

@@ -297,6 +297,10 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
   def atCeiling(job: String, wanted: Int, isSafe: String => Boolean): Option[String] =
     jobs.get(job).flatMap(entry => entry.path.find(leftOf(_, entry, isSafe) < wanted)).map(_.spec.path)
 
+  /** The first queue of the path that has fewer slots than `wanted` even when all of its others are over, and how many. */
+  def tooNarrow(job: String, wanted: Int): Option[(String, Int)] =
+    jobs.get(job).flatMap(_.path.find(limit(_) < wanted)).map(use => use.spec.path -> limit(use))
+
   /** How many of these slots the job may take beside those that others of its queues `claimed`; they are added to these. */
   def claim(job: String, wanted: Int, claimed: mutable.Map[String, Int], isSafe: String => Boolean): Int = jobs.get(job).fold(wanted) { entry =>
     if (!entry.admitted) 0

@@ -203,11 +203,22 @@ private[sparksched] final class QueuedJobs(
 
   def pathOf(job: String): Option[String] = queues.queueOf(job)
 
-  /** Why the job gets no further slot, as far as its queue decides. @param slots that one of its tasks needs */
-  def waits(job: String, slots: Int): Option[String] =
-    if (queues.tree.isEmpty) None
-    else if (queues.admitted(job)) queues.atCeiling(job, slots, ledger.isSafe(_, job))
-      .map(queue => s"waits: queue $queue is at its ceiling of ${counted(queues.ceiling(queue), "slot")}")
+  /** The queue of its path whose ceiling never lets the job have so many slots at once, with the ceiling. */
+  def tooNarrow(job: String, slots: Int): Option[(String, Int)] = queues.tooNarrow(job, slots)
+
+  /**
+   * Why the job gets no further slot, as far as its queue decides.
+   *
+   * @param slots that it needs at once
+   * @param never why none of its stages that wait can start at all
+   */
+  def waits(job: String, slots: Int, never: Option[String] = None): Option[String] =
+    if (queues.admitted(job) || queues.tree.isEmpty)
+      never.map(said => s"waits: $said").orElse(queues.atCeiling(job, slots, ledger.isSafe(_, job)).map { queue =>
+        val ceiling = counted(queues.ceiling(queue), "slot")
+        if (slots == 1) s"waits: queue $queue is at its ceiling of $ceiling"
+        else s"waits: of its ceiling of $ceiling queue $queue has fewer left than the $slots that are needed at once"
+      })
     else Some(refusals.get(job) match {
       case Some(refused) if refused.isFinal => s"refused: ${why(job, refused)}"
       case Some(refused) => s"has no place: ${why(job, refused)}"

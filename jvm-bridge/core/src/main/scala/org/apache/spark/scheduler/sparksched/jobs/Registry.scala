@@ -320,8 +320,10 @@ private[sparksched] final class Registry(
       onHold = orders.isOnHold(key), plan = PlanForJob(queue = JobQueue(queued.flatMap(_.pathOf(key)))))
   }
 
-  /** Why its queue lets a job have no further slot. @param slots that one of its tasks needs */
-  def queueWaits(job: String, slots: Int): Option[String] = queued.flatMap(_.waits(job, slots))
+  /** As of [[QueuedJobs.waits]]. */
+  def queueWaits(job: String, slots: Int, never: Option[String]): Option[String] = queued.flatMap(_.waits(job, slots, never))
+  /** As of [[QueuedJobs.tooNarrow]]. */
+  def queueTooNarrow(job: String, slots: Int): Option[(String, Int)] = queued.flatMap(_.tooNarrow(job, slots))
 
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 
