@@ -205,9 +205,7 @@ class Reservations:
         """The first job that may hold slots has arrived: report all running tasks to the ledger."""
         ledger = self._ledger = Ledger(self, self.limits, self.seed)
         self.engaged = True
-        if self.tenants is not None:
-            shares = self.tenants.usage.shares
-            ledger.limit_holds(self.tenants.usage.may_hold, None if shares is None else self.tenants)
+        self.queues_changed()
         for node, name in enumerate(self.slots.nodes.names):
             leaving = self.slots.left.get(node, 0) > 0
             if self.slots.present[node] or leaving:
@@ -221,6 +219,12 @@ class Reservations:
                     stand_in = self._stand_in(ledger, job, now_ms)
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger
+
+    def queues_changed(self) -> None:
+        """Tell the ledger, where there is one, what the tenants' queues limit."""
+        if self.tenants is not None and self._ledger is not None:
+            shares = self.tenants.usage.shares
+            self._ledger.limit_holds(self.tenants.usage.may_hold, None if shares is None else self.tenants)
 
     def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool:
         """Whether the slots that ``holder`` holds are safe from the job."""

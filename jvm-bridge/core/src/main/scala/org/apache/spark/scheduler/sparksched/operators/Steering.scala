@@ -248,7 +248,7 @@ private[sparksched] final class Steering(
           queues = QueuesInForce(text, before.version + 1, by, nowMs)
           registry.queuesChanged(tree, nowMs)
           audit(by, said)
-          eventLog.foreach(_.changed(nowMs, by, None, PlainText.of(said), None))
+          eventLog.foreach(_.changed(nowMs, by, None, PlainText.of(said), None, Some(text)))
           Right(said)
         }
       }
