@@ -93,9 +93,15 @@ final case class PlanForJob(
  *
  * @param name its path; None: the application has none
  * @param waits why it lets the job have no further slot, in a sentence, if the job waits for one
+ * @param place among the jobs of the queue that wait to be admitted; 0: it does not wait
  * @param never of stages of the job that can never start as things are, by its queue or the executors, in sentences
  */
-final case class JobQueue(name: Option[String] = None, waits: Option[String] = None, never: Seq[String] = Nil)
+final case class JobQueue(name: Option[String] = None, waits: Option[String] = None, never: Seq[String] = Nil, place: Int = 0)
+
+object JobQueue {
+  /** How sentences about a job that waits end. */
+  def placed(place: Int): String = s"; number $place of those that wait"
+}
 
 /**
  * A copy of one job's state at a moment, to be read without the scheduler's lock.

@@ -154,7 +154,8 @@ object JobStories {
     }
 
     def look(job: JobFacts, atMs: Long, plan: Option[Plan]): Unit = {
-      val stateNow = job.state.text
+      // Its place in the admission queue changes with each job before it: that is no news.
+      val stateNow = job.state.text.stripSuffix(JobQueue.placed(job.plan.queue.place))
       if (stateNow != state) {
         state = stateNow
         add(atMs, stateNow + slotsOf(job))

@@ -11,6 +11,7 @@ import schedcore.enforce.QueueUsage
 import schedcore.ledger.Ledger
 import schedcore.marks.JobMark
 import schedcore.settings.{MarkWarning, QueueTree}
+import schedcore.status.{JobQueue, Why}
 
 /**
  * The application's jobs in the tenants' queues. Used under the scheduler's lock only.
@@ -28,6 +29,7 @@ private[sparksched] final class QueuedJobs(
 
   private var admissions = 0L
   private val refusals = mutable.LinkedHashMap.empty[String, Refused]
+  private val came = mutable.HashMap.empty[String, Came] // of the jobs that wait
 
   /** Jobs so far that were admitted after they had waited: slots must be offered to them. */
   def admitted: Long = admissions
@@ -56,8 +58,18 @@ private[sparksched] final class QueuedJobs(
   }
 
   private def enter(mark: JobMark, arrival: Int, nowMs: Long): Unit =
-    if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) refusals -= mark.key
-    else refusals(mark.key) = new Refused(nowMs)
+    if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) {
+      refusals -= mark.key
+      noteWaits(mark.key, nowMs)
+    } else refusals(mark.key) = new Refused(nowMs)
+
+  private def noteWaits(job: String, nowMs: Long): Unit =
+    if (!queues.admitted(job)) came(job) = Came(nowMs, queues.position(job))
+
+  /** What a job does that is admitted. */
+  private def admitted(job: String, nowMs: Long): String = came.remove(job).fold(Admitted) { c =>
+    s"$Admitted after ${Why.length(nowMs - c.atMs)}; it came as number ${c.place} of those that waited"
+  }
 
   private def queueOf(mark: JobMark): String = placed(queues.tree, mark)
   private def placed(tree: QueueTree, mark: JobMark): String = {
@@ -86,8 +98,11 @@ private[sparksched] final class QueuedJobs(
   def look(nowMs: Long): Seq[(String, String)] = {
     val freed = queues.freed(nowMs)
     admissions += freed.size
-    queues.overdue(nowMs).foreach(refusals(_) = new Refused(nowMs, timedOut = true))
-    freed.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+    queues.overdue(nowMs).foreach { job =>
+      came -= job
+      refusals(job) = new Refused(nowMs, timedOut = true)
+    }
+    freed.map(job => job -> admitted(job, nowMs)) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /** The application enforces from now on: its refused jobs are no longer let run, and may have a place. @return those that have */
@@ -102,6 +117,7 @@ private[sparksched] final class QueuedJobs(
     queues.entered(candidates, nowMs).map { job =>
       refusals -= job
       if (queues.admitted(job)) admissions += 1
+      noteWaits(job, nowMs)
       job -> waits(job, 1).getOrElse(Admitted)
     }
   }
@@ -139,9 +155,10 @@ private[sparksched] final class QueuedJobs(
   /** @return the jobs that come in its place, with what they do */
   def ended(job: String, nowMs: Long): Seq[(String, String)] = {
     refusals -= job
+    came -= job
     val next = queues.left(job)
     admissions += next.size
-    next.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+    next.map(other => other -> admitted(other, nowMs)) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /**
@@ -165,7 +182,7 @@ private[sparksched] final class QueuedJobs(
    */
   def changed(tree: QueueTree, mark: String => Option[JobMark], nowMs: Long): Seq[(String, String)] = {
     val moved = mutable.ListBuffer.empty[(String, String)]
-    val admitted = queues.changed(tree, job => {
+    val begins = queues.changed(tree, job => {
       val queue = mark(job).fold(tree.default)(placed(tree, _))
       moved += job -> (queues.queueOf(job) match {
         case _ if tree.isEmpty => "the application has no queues any more"
@@ -174,9 +191,9 @@ private[sparksched] final class QueuedJobs(
       })
       queue
     })
-    admissions += admitted.size
+    admissions += begins.size
     limitHolds()
-    moved.toList ++ admitted.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+    moved.toList ++ begins.map(job => job -> admitted(job, nowMs)) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /** The ledger asks the queues about held slots, and about floors only if there are some. */
@@ -222,14 +239,20 @@ private[sparksched] final class QueuedJobs(
     else Some(refusals.get(job) match {
       case Some(refused) if refused.isFinal => s"refused: ${why(job, refused)}"
       case Some(refused) => s"has no place: ${why(job, refused)}"
-      case None => s"waits to be admitted: ${full(job)}; number ${queues.position(job)} of those that wait"
+      case None => s"waits to be admitted: ${full(job)}${JobQueue.placed(place(job))}"
     })
+
+  /** Its place among those of its queue that wait; 0: it does not wait. */
+  def place(job: String): Int = queues.position(job)
 }
 
 private object QueuedJobs {
   /** Until a refused job is cancelled: longer than the listener bus mostly needs to report that another one ended. */
   val GraceMs = 1000L
   val Admitted = "its queue admits it"
+
+  /** A job that waits. @param place the one that it had when it came */
+  private final case class Came(atMs: Long, place: Int)
 
   /** A job that its queue neither runs nor lets wait. @param timedOut it has waited for too long, rather than found too many that wait */
   final class Refused(val sinceMs: Long, val timedOut: Boolean = false) {

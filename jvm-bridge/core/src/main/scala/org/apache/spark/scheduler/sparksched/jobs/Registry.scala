@@ -317,7 +317,7 @@ private[sparksched] final class Registry(
       rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.attempts.runningSlots, ledger.heldBy(key), use.copiedSlots,
       SlotTimes(use.runMs(nowMs), held.heldMs, use.evictedMs, use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),
-      onHold = orders.isOnHold(key), plan = PlanForJob(queue = JobQueue(queued.flatMap(_.pathOf(key)))))
+      onHold = orders.isOnHold(key), plan = PlanForJob(queue = JobQueue(queued.flatMap(_.pathOf(key)), place = queued.fold(0)(_.place(key)))))
   }
 
   /** As of [[QueuedJobs.waits]]. */

@@ -10,6 +10,7 @@ import schedcore.events.{Event, EventQueue, HeldSlotEvents}
 import schedcore.ledger.{Ledger, TaskShape}
 import schedcore.marks.JobMark
 import schedcore.settings.{Modes, QueueTree, Settings}
+import schedcore.status.StageFacts
 
 /** Jobs that wait in their queues, are refused, and come back. */
 final class QueuedJobsSuite extends AnyFunSuite {
@@ -154,13 +155,32 @@ final class QueuedJobsSuite extends AnyFunSuite {
     assert(Seq(jobs.last, jobs.head, jobs(1), jobs(2)).map(w.usage.position) === Seq(1, 2, 0, 3))
   }
 
+  test("a job's story has its place when it came and how long it waited, and none of the places between") {
+    val w = new World(""""max_running_jobs":1""")
+    val jobs = (1 to 4).map(w.stage(_, 1000))
+    def look(atMs: Long): Unit = w.registry.jobFacts(atMs)(_ => None).foreach { job =>
+      val waits = w.registry.queueWaits(job.mark.key, 1, None)
+      w.registry.stories.look(job.copy(stages = Seq(StageFacts("1.0", "", 2, 0, 0, 2)),
+        plan = job.plan.copy(queue = job.plan.queue.copy(waits = waits))), atMs)
+    }
+    look(2000)
+    for (n <- 0 to 2) {
+      w.ends(jobs(n), n + 1, 3000 + 15500 * n)
+      look(3500 + 15500 * n)
+    }
+    val waits = "waits to be admitted: queue q runs 1 job, its most"
+    assert(w.story(jobs(3)) === Seq(
+      "submitted", s"$waits; number 3 of those that wait", "stage 4.0 of 2 tasks is ready: ", s"$waits, wants 2 slots",
+      "its queue admits it after 33 s; it came as number 3 of those that waited", "waiting for slots, wants 2 slots"))
+  }
+
   test("changed queues keep the jobs that they have, place the others again, and admit those that may run now") {
     val w = new World(onePlace.replace(""""max_waiting_jobs":0""", """"max_waiting_jobs":5"""))
     val Seq(first, second, third) = Seq(1, 2, 3).map(w.stage(_, 0))
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, false, false))
     w.registry.queuesChanged(QueueTree.parse("""{"queues":[{"queue":"q","max_running_jobs":2}],"rules":[],"default":"q"}"""), 10)
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.registry.admissions === 1)
-    assert(w.story(second).last === "its queue admits it")
+    assert(w.story(second).last.startsWith("its queue admits it after 0 s; it came as number 1"))
     val next = """{"queues":[{"queue":"other","max_running_jobs":1,"ceiling":1},{"queue":"rest"}],"rules":[{"queue":"other","user":"me"}],"default":"rest"}"""
     w.registry.queuesChanged(QueueTree.parse(next), 20)
     assert(w.usage.queueOf(first) === Some("other") && w.story(first).last === "its queue q is gone, and it is in queue other")
