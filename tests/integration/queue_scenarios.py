@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -448,6 +449,38 @@ def stage_wider_than_its_queue(spark: SparkSession) -> Result:
     command("queue", "set", url, "etl", "ceiling=3")
     thread.join()
     return {**found, "results": results, "after": list(spark_sched.status(spark).warnings)}
+
+
+def gangs_of_two_queues(spark: SparkSession) -> Result:
+    """Two jobs hold two slots each, the floors of their queues, and each starts a barrier stage of three. The
+    queue above them may have four of eight slots."""
+    sc = spark.sparkContext
+    results: dict[str, list[int]] = {}
+    go = threading.Event()
+
+    def gang(user: str) -> None:
+        with spark_sched.job(spark, user, user=user, priority=5):
+            sc.parallelize(range(2), 2).map(sleeper(lambda _: TASK_S)).collect()
+            go.wait()
+            results[user] = sc.parallelize(range(3), 3).barrier().mapPartitions(list).collect()
+
+    threads = [InheritableThread(target=gang, args=(user,)) for user in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    wait_until(
+        lambda: [job.slots.held for job in spark_sched.status(spark).jobs] == [2, 2],
+        "both were to hold their slots",
+    )
+    go.set()
+    for thread in threads:
+        thread.join()
+    found = counters(sc)
+    return {
+        "results": results,
+        "given_way": found["holds_given_way"],
+        "violations": found["invariant_violations"],
+        "failed_open": found["failed_open"],
+    }
 
 
 def groups_of_users(spark: SparkSession) -> Result:

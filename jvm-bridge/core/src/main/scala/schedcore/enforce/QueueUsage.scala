@@ -301,6 +301,17 @@ final class QueueUsage(began: QueueTree) extends HoldFloors {
   def tooNarrow(job: String, wanted: Int): Option[(String, Int)] =
     jobs.get(job).flatMap(_.path.find(limit(_) < wanted)).map(use => use.spec.path -> limit(use))
 
+  /**
+   * The jobs whose held slots keep a job's queues from having room for so many slots at once; none where running tasks do so, too. Among
+   * jobs of one lowest queue no two can keep each other waiting: the earlier one may take what the later one holds. But slots that make up
+   * the floors of two queues are safe from each other, and a queue above them may have no room for more.
+   */
+  def heldUpBy(job: String, wanted: Int, isSafe: String => Boolean): Set[String] = jobs.get(job).filter(_.admitted).fold(Set.empty[String]) { entry =>
+    val short = entry.path.filter(leftOf(_, entry, isSafe) < wanted)
+    if (short.exists(use => limit(use) - use.running < wanted)) Set.empty
+    else short.iterator.flatMap(_.holders).filter(each => (each ne entry) && isSafe(each.key)).map(_.key).toSet
+  }
+
   /** How many of these slots the job may take beside those that others of its queues `claimed`; they are added to these. */
   def claim(job: String, wanted: Int, claimed: mutable.Map[String, Int], isSafe: String => Boolean): Int = jobs.get(job).fold(wanted) { entry =>
     if (!entry.admitted) 0
