@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.sparksched.jobs.{QueuedJobs, Registry, UserGroups}
+import org.apache.spark.scheduler.sparksched.jobs.{QueuedJobs, Registry, StatementUsers, UserGroups}
 import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import org.apache.spark.scheduler.sparksched.sql.{JobOrigins, WaitingQueries}
 import schedcore.enforce.{HoldsOfQueues, QueueUsage}
@@ -38,6 +38,8 @@ private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, cont
     Some(new QueuedJobs(usage, ledger, (sparkJob, why) => if (scheduler.enforcing) scheduler.refuse(sparkJob, why), groups.known(_))))
   /** Owners of Spark jobs whose local properties do not name them. */
   val origins = new JobOrigins(context, registry.users)
+  /** Users of a Thrift server's statements. */
+  val statementUsers = new StatementUsers(registry.users)
   val tally = new SchedTally(registry, ledger, events, settings.mode)
   val waitingQueries = new WaitingQueries(context.conf.getOption(_), registry.stories.add(_, scheduler.nowMs, _))
   val questions = new Questions(() => events.nudge())

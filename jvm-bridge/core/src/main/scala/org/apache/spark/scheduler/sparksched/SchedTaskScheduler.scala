@@ -138,8 +138,12 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- stages ------------------------------------------------------------------------------------------------
 
-  /** Learns the groups of the task set's user first, where queues ask for them: not under the lock, since it may take a moment. */
+  /**
+   * Learns the task set's user first, and the groups of that where queues ask for them: not under the lock, since it may take a moment.
+   */
   override def submitTasks(taskSet: TaskSet): Unit = {
+    failOpen("users", ())(Option(taskSet.properties).flatMap(p => Option(p.getProperty(SparkContext.SPARK_JOB_GROUP_ID)))
+      .foreach(records.statementUsers.await))
     if (records.queues.exists(_.tree.usesGroups)) failOpen("groups", ())(records.groups.learn(synchronized(arrivals.userOf(taskSet))))
     super.submitTasks(taskSet)
   }
