@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_sched.config.queue_file import parse_queues
+from spark_sched.config.queues import NO_QUEUES, QueueTree
 from spark_sched_lab.enforce.floor_preemption import FloorVictim
 from spark_sched_lab.enforce.queue_shares import Wanted
 from spark_sched_lab.enforce.queue_usage import QueueUsage
@@ -16,10 +17,8 @@ from spark_sched_lab.enforce.queue_usage import QueueUsage
 class Steps:
     """Plays steps. ``safe`` of a step names the holders whose slots are safe from the job."""
 
-    def __init__(self, tree: Mapping[str, Any]) -> None:
-        queues = parse_queues(json.dumps(tree))
-        assert queues is not None, "a sequence has queues"
-        self.usage = QueueUsage(queues)
+    def __init__(self, tree: Mapping[str, Any] | None) -> None:
+        self.usage = QueueUsage(_tree(tree))
 
     def run(self, step: Mapping[str, Any]) -> Any:
         """What the step answers; None: nothing."""
@@ -35,8 +34,7 @@ class Steps:
             case "entered":
                 return usage.entered(job, step["queue"], step["priority"], step["arrival"], step["now_ms"])
             case "changed":
-                tree = parse_queues(json.dumps(step["tree"]))
-                assert tree is not None, "a step changes to queues"
+                tree = _tree(step["tree"])
                 return usage.changed(tree, lambda job: tree.place(step["users"].get(job, "")))
             case "ranked":
                 return usage.ranked(job, step["priority"])
@@ -95,9 +93,16 @@ class Steps:
                 return [due_ms, [list(each) for each in found]]
             case "place":
                 return usage.tree.place(step["user"], step["name"], step["class"], step.get("groups", ()))
+            case "max_priority":
+                return usage.tree.max_priority(step["queue"], step["user"], step["groups"])
             case "uses":
                 return [
                     [use.running, use.held, use.peak, use.jobs, use.waiting, use.refused]
                     for use in usage.uses.values()
                 ]
         raise AssertionError(f"unknown operation {step['op']!r}")
+
+
+def _tree(document: Mapping[str, Any] | None) -> QueueTree:
+    """Without a document: no queues."""
+    return NO_QUEUES if document is None else parse_queues(json.dumps(document)) or NO_QUEUES

@@ -25,6 +25,8 @@ SEQUENCES = 120
 SHARES = 120
 #: Further sequences, whose trees are changed on the way. Half of them have floors and weights.
 CHANGES = 80
+#: Further ones, which have no queues for some of the time.
+COMES_AND_GOES = 60
 STEPS = 80
 OUT = Path(__file__).parents[1] / "protocol" / "golden" / "queues" / "tree-random.json.gz"
 
@@ -34,7 +36,9 @@ USERS = ("ann", "bob", "eve-1", "")
 GROUPS = ("staff", "leads", "etl-7")
 
 
-def _tree(rng: random.Random, shares: bool, without: str = "", groups: bool = False) -> dict[str, Any]:
+def _tree(
+    rng: random.Random, shares: bool, without: str = "", groups: bool = False, limits: bool = False
+) -> dict[str, Any]:
     """Any limits at the top; below, limits that no ancestor has. With ``shares`` any floors."""
     queues: list[dict[str, Any]] = []
     paths = [path for path in QUEUES if path != without]
@@ -62,6 +66,9 @@ def _tree(rng: random.Random, shares: bool, without: str = "", groups: bool = Fa
             queue["slot_hours_per_day"] = rng.choice((0.5, 2, 30.25))
         if groups and path != "b" and rng.random() < 0.3:
             queue["groups"] = rng.choice((["staff"], ["etl-*", "leads"]))
+        if limits and free("max_priorities"):
+            queue["max_priority"] = rng.choice((-1, 0, 3))
+            queue["max_priorities"] = _limits(rng)
         if shares and rng.random() < 0.6:
             queue["floor"] = rng.choice((1, 2, "12.5 %")) if "." in path else rng.choice((4, "25 %"))
         if shares and rng.random() < 0.6:
@@ -88,16 +95,23 @@ def _tree(rng: random.Random, shares: bool, without: str = "", groups: bool = Fa
     return tree
 
 
+def _limits(rng: random.Random) -> list[dict[str, Any]]:
+    kinds = ({"user": "ann"}, {"user": "*b"}, {"group": "leads"}, {"group": "*", "user": "eve*"})
+    return [
+        {**rng.choice(kinds), "max_priority": rng.choice((3, 5, 2**31 - 1))} for _ in range(rng.randint(1, 3))
+    ]
+
+
 def _leaves(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if not any(each.startswith(f"{path}.") for each in paths)]
 
 
 def _steps(
-    rng: random.Random, shares: bool, without: str = "", groups: bool = False
+    rng: random.Random, shares: bool, without: str = "", groups: bool = False, limits: bool = False
 ) -> tuple[dict[str, Any], Steps]:
     """A random tree, and a player for it."""
     while True:
-        tree = _tree(rng, shares, without, groups)
+        tree = _tree(rng, shares, without, groups, limits)
         try:
             return tree, Steps(tree)
         except BadInputError:  # floors that do not fit together, or not below the ceilings
@@ -109,11 +123,15 @@ def _sequence(seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
     changes = seed >= SEED + SEQUENCES + SHARES
     shares = seed % 2 == 0 if changes else seed >= SEED + SEQUENCES
+    comes_and_goes = seed >= SEED + SEQUENCES + SHARES + CHANGES
+    tree: dict[str, Any] | None
     tree, steps = _steps(rng, shares)
+    if comes_and_goes and rng.random() < 0.5:
+        tree, steps = None, Steps(None)
     done: list[dict[str, Any]] = []
     jobs: list[str] = []
     users: dict[str, str] = {}
-    leaves: Sequence[str] = LEAVES
+    leaves: Sequence[str] = LEAVES if tree else ("",)
     # Jobs, refused ones among them, and what they came with.
     refused: dict[str, dict[str, Any]] = {}
     came: dict[str, dict[str, Any]] = {}
@@ -132,6 +150,7 @@ def _sequence(seed: int) -> dict[str, Any]:
             ("capacity", "entered", "entered", "ranked", "left", "overdue", "launched", "launched", "stopped",
              "held", "held", "unheld", "room", "room", "may_hold", "place", "uses",
              *(("changed", "freed", "freed") if changes else ()),
+             *(("max_priority",) * 2 if comes_and_goes else ()),
              *(("order", "order", "parts", "parts", "ceded", "ceded", "cedes")
                if steps.usage.shares is not None else ()),
              *(("preempt",) * 4 if steps.usage.preemption is not None else ()))
@@ -142,8 +161,11 @@ def _sequence(seed: int) -> dict[str, Any]:
             do(op, slots=rng.randint(0, 12))
         elif op == "changed":
             without = rng.choice(("", "a.y", "c.z.w"))
-            tree_now, _ = _steps(rng, rng.random() < 0.5, without, groups=True)
+            tree_now: dict[str, Any] | None
+            tree_now, _ = _steps(rng, rng.random() < 0.5, without, True, comes_and_goes)
             leaves = _leaves([each["queue"] for each in tree_now["queues"]])
+            if comes_and_goes and rng.random() < 0.4:
+                tree_now, leaves = None, ("",)
             for late in do(op, tree=tree_now, users=dict(users)):
                 refused.pop(late, None)
         elif op == "freed":
@@ -152,7 +174,7 @@ def _sequence(seed: int) -> dict[str, Any]:
         elif op == "entered":
             if refused and rng.random() < 0.4:
                 comes = refused.pop(rng.choice(sorted(refused)))
-                comes = {**comes, "queue": usage.queue_of(comes["job"])}
+                comes = {**comes, "queue": usage.queue_of(comes["job"]) or ""}
             else:
                 arrival += 1
                 jobs.append(f"j{arrival}")
@@ -196,6 +218,13 @@ def _sequence(seed: int) -> dict[str, Any]:
             do(op, user=rng.choice(USERS), name=rng.choice(("report-1", "abc", "a.c", "axc", "x")),
                **{"class": rng.choice(("", "etl"))},
                **({"groups": rng.sample(GROUPS, rng.randint(0, 2))} if changes else {}))  # fmt: skip
+        elif op == "max_priority":
+            do(
+                op,
+                queue=rng.choice(leaves),
+                user=rng.choice(USERS),
+                groups=rng.sample(GROUPS, rng.randint(0, 2)),
+            )
         elif op == "uses":
             do(op)
         elif op == "order":
@@ -232,7 +261,7 @@ def _sequence(seed: int) -> dict[str, Any]:
     return {"seed": seed, "tree": tree, "steps": done}
 
 
-def generate(sequences: int = SEQUENCES + SHARES + CHANGES) -> dict[str, Any]:
+def generate(sequences: int = SEQUENCES + SHARES + CHANGES + COMES_AND_GOES) -> dict[str, Any]:
     return {
         "about": "Generated by tools/queue_walk.py: trees of queues, and what QueueUsage answers.",
         "sequences": [_sequence(SEED + number) for number in range(sequences)],

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from spark_sched.cli.common import echo_json, parse_assignments
-from spark_sched.config.queue_file import KEYS, LISTS, read_queues, with_change
-from spark_sched.config.queues import QueueTree
+from spark_sched.config.queue_file import KEYS, LISTS, TABLES, read_queues, with_change
+from spark_sched.config.queues import NO_QUEUES, QueueTree
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.plain_text import plain
 
@@ -41,13 +41,27 @@ def show(url: str, as_json: bool) -> None:
     Examples:
       spark-sched queue show http://localhost:4040
     """
-    from spark_sched.view.http import fetch_queues, fetch_status
+    from spark_sched.view.http import fetch_queues
 
     found = fetch_queues(url)
     if as_json:
         echo_json(found)
         return
-    tree = found["tree"]
+    if found["tree"] is None:
+        click.echo("the application has no queues: `spark-sched queue load` puts some in force")
+    else:
+        _show_tree(url, found["tree"])
+    since = time.strftime("%H:%M:%S", time.localtime(found["since_ms"] / 1000.0))
+    click.echo(
+        plain(f"changed by {found['from']} at {since}" if found["version"] else "as the settings have them")
+    )
+    for warning in found["warnings"]:
+        click.echo(plain(f"warning: {warning}"))
+
+
+def _show_tree(url: str, tree: Mapping[str, Any]) -> None:
+    from spark_sched.view.http import fetch_status
+
     now = {each.queue: each for each in fetch_status(url).queues}
     for entry in tree["queues"]:
         path = entry["queue"]
@@ -66,12 +80,6 @@ def show(url: str, as_json: bool) -> None:
     click.echo(f"default: {tree['default']}")
     if tree.get("preemption"):
         click.echo(plain(f"preemption: {_words(tree['preemption'])}"))
-    since = time.strftime("%H:%M:%S", time.localtime(found["since_ms"] / 1000.0))
-    click.echo(
-        plain(f"changed by {found['from']} at {since}" if found["version"] else "as the settings have them")
-    )
-    for warning in found["warnings"]:
-        click.echo(plain(f"warning: {warning}"))
 
 
 def _words(values: Mapping[str, Any]) -> str:
@@ -89,9 +97,10 @@ def set_command(url: str, queue: str, values: tuple[str, ...], as_json: bool) ->
     """Change limits of one queue.
 
     KEY is a key of the file of queues, VALUE its new value, or none to take the key away. Users and groups
-    are names with commas between them. Jobs that run go on; more jobs are admitted at once if they may. The
-    change lasts until the application ends or its file of queues changes. URL is the address of the
-    application's Spark UI. The modify ACLs of the UI apply, as for Spark's kill links.
+    are names with commas between them; max_priorities is a list in JSON. Jobs that run go on; more jobs are
+    admitted at once if they may. The change lasts until the application ends or its file of queues changes.
+    URL is the address of the application's Spark UI. The modify ACLs of the UI apply, as for Spark's kill
+    links.
 
     \b
     Examples:
@@ -102,6 +111,11 @@ def set_command(url: str, queue: str, values: tuple[str, ...], as_json: bool) ->
 
     changes = {key: _value(key, text) for key, text in parse_assignments("KEY=VALUE", values).items()}
     found = fetch_queues(url)
+    if found["tree"] is None:
+        raise BadInputError(
+            f"URL is {url!r} but the application has no queues: put some in force with `spark-sched queue "
+            "load`"
+        )
     _send(url, with_change(found["tree"], queue, changes), found["version"], as_json)
 
 
@@ -112,8 +126,9 @@ def set_command(url: str, queue: str, values: tuple[str, ...], as_json: bool) ->
 def load(url: str, file: Path, as_json: bool) -> None:
     """Put the queues of a TOML file in force.
 
-    Jobs stay in their queues if these are in the file, and the rules place the others. The driver does this
-    by itself if the file that the application was started with is on its machine. URL is the address of the
+    Jobs stay in their queues if these are in the file, and the rules place the others, also those of an
+    application that had no queues. The driver does this by itself if the file that the application was
+    started with is on its machine. URL is the address of the
     application's Spark UI. The modify ACLs of the UI apply, as for Spark's kill links.
 
     \b
@@ -124,6 +139,24 @@ def load(url: str, file: Path, as_json: bool) -> None:
 
     tree = read_queues(file)
     _send(url, tree, fetch_queues(url)["version"], as_json)
+
+
+@command.command("clear")
+@click.argument("url")
+@_JSON
+def clear(url: str, as_json: bool) -> None:
+    """Remove all queues.
+
+    Jobs that wait to be admitted begin, and no queue limits anything. URL is the address of the
+    application's Spark UI. The modify ACLs of the UI apply, as for Spark's kill links.
+
+    \b
+    Examples:
+      spark-sched queue clear http://localhost:4040
+    """
+    from spark_sched.view.http import fetch_queues
+
+    _send(url, NO_QUEUES, fetch_queues(url)["version"], as_json)
 
 
 def _send(url: str, tree: QueueTree, version: int, as_json: bool) -> None:
@@ -143,6 +176,11 @@ def _value(key: str, text: str) -> Any:
         return None
     if key in LISTS:
         return [name.strip() for name in text.split(",") if name.strip()]
+    if key in TABLES:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text  # The check of the queues says what it must be.
     for number in (int, float):
         try:
             return number(text)

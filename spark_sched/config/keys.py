@@ -343,9 +343,10 @@ QUEUES_FILE = ConfigKey(
     "spark.sched.queues.file",
     values.text(),
     "",
-    "The file of `spark.sched.queues` on the driver's machine. If the file is there, the driver watches it, "
-    "and its changes take effect while the application runs. `--queues FILE` and `queues=FILE` set it. If it "
-    "is empty, the queues change by `spark-sched queue` alone.",
+    "The file of `spark.sched.queues` on the driver's machine. The driver watches it, and its changes take "
+    "effect while the application runs. It may be missing or empty at first: then the queues come with it. "
+    "`--queues FILE` and `queues=FILE` set it. Without this setting, the queues change by `spark-sched "
+    "queue` alone.",
 )
 MODE = ConfigKey(
     "spark.sched.mode",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_sched.config.queues import Amount, PlacementRule, Preemption, QueueSpec, QueueTree
+from spark_sched.config.queues import Amount, PlacementRule, Preemption, PriorityLimit, QueueSpec, QueueTree
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.files import read_text, toml_table
 from spark_sched.units import TIME_EXAMPLES, format_time_ms, parse_time_ms
@@ -79,10 +79,13 @@ _MODES = ("off", "observe", "on")
 #: Of a queue.
 KEYS = (
     "floor", "weight", "ceiling", "held_ceiling", "max_running_jobs", "max_waiting_jobs", "wait_timeout",
-    "max_priority", "users", "groups", "slot_hours_per_day",
+    "max_priority", "max_priorities", "users", "groups", "slot_hours_per_day",
 )  # fmt: skip
+#: Keys whose values are lists of tables.
+TABLES = ("max_priorities",)
 #: Keys whose values are lists of names.
 LISTS = ("users", "groups")
+_LIMIT_KEYS = ("user", "group", "max_priority")
 _RULE_KEYS = ("queue", "user", "group", "name", "class")
 _AMOUNT = "a number of slots such as 8, or a share of all slots in quotes such as '30 %'"
 
@@ -177,6 +180,7 @@ class _Reader:
             max_waiting_jobs=self._whole(path, table, "max_waiting_jobs", 0, _INT_MAX),
             wait_timeout_ms=self._time_ms(path, table, "wait_timeout"),
             max_priority=self._whole(path, table, "max_priority", _INT_MIN, _INT_MAX),
+            max_priorities=self._priority_limits(path, table),
             users=self._names(path, table, "users"),
             groups=self._names(path, table, "groups"),
             floor=self._amount(path, table, "floor", 1),
@@ -209,6 +213,11 @@ class _Reader:
                 mine, its = getattr(spec, key), getattr(ancestor, key)
                 if mine is not None and its is not None and mine > its:
                     raise self._above(spec, key, mine, ancestor, its)
+            most = [limit.max_priority for limit in ancestor.max_priorities]
+            most += [] if ancestor.max_priority is None else [ancestor.max_priority]
+            for limit in spec.max_priorities:
+                if ancestor.max_priority is not None and limit.max_priority > max(most):
+                    raise self._above(spec, "max_priorities of", limit.max_priority, ancestor, max(most))
         if all(each.max_running_jobs is None and each.slot_hours_per_day is None for each in (*above, spec)):
             for key, value in (
                 ("max_waiting_jobs", spec.max_waiting_jobs),
@@ -219,6 +228,34 @@ class _Reader:
                         f"queue {path!r} has {key} {value} but no max_running_jobs or slot_hours_per_day, so "
                         f"that no job waits: add one of them, or leave {key} out"
                     )
+
+    def _priority_limits(self, path: str, table: Mapping[str, Any]) -> tuple[PriorityLimit, ...]:
+        value = table.get("max_priorities", [])
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            wanted = "a list of tables such as [{group = 'leads', max_priority = 10}]"
+            raise self._wrong_of(path, "max_priorities", value, wanted)
+        usual, found = table.get("max_priority"), []
+        for number, each in enumerate(value):
+            where = f"max_priorities[{number}] of queue {path!r}"
+            self._known(where, each, _LIMIT_KEYS)
+            most = each.get("max_priority")
+            if type(most) is not int or not _INT_MIN <= most <= _INT_MAX:
+                wanted = f"a whole number from {_INT_MIN} to {_INT_MAX}"
+                raise self._wrong(f"max_priority in {where}", most, wanted)
+            for key in ("user", "group"):
+                if key in each and (not isinstance(each[key], str) or not each[key]):
+                    wanted = "a text in quotes, in which * is any text"
+                    raise self._wrong(f"{key} in {where}", each[key], wanted)
+            if "user" not in each and "group" not in each:
+                raise self._bad(f"{where} has neither user nor group: give it one, or set max_priority")
+            if "group" in each and (usual is None or most < usual):
+                has = "none" if usual is None else usual
+                raise self._bad(
+                    f"{where} has {most} but max_priority of the queue is {has}, so that members whose "
+                    "groups are unknown would have more: set max_priority to less"
+                )
+            found.append(PriorityLimit(most, each.get("user"), each.get("group")))
+        return tuple(found)
 
     def _promised(self, path: str, queues: tuple[QueueSpec, ...]) -> tuple[int, float]:
         """Slots, and percentages of all slots, that are promised below the queue, by the topmost floors

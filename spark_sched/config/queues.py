@@ -56,6 +56,20 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
+class PriorityLimit:
+    """The highest priority of jobs in a queue whose user matches every pattern that is given."""
+
+    max_priority: int
+    user: str | None = None
+    group: str | None = None
+
+    def matches(self, user: str, groups: Collection[str]) -> bool:
+        return (self.user is None or matches(self.user, user)) and (
+            self.group is None or any(matches(self.group, group) for group in groups)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSpec:
     """One queue.
 
@@ -67,6 +81,7 @@ class QueueSpec:
         max_waiting_jobs: the most jobs that wait; the next one is cancelled.
         wait_timeout_ms: how long a job waits before it is cancelled.
         max_priority: higher priorities of its jobs are lowered to it.
+        max_priorities: the first one that matches a job's user counts in place of ``max_priority``.
         users: patterns of the users whose jobs it takes; without users and groups it takes everybody's.
         floor: slots that its jobs get before those of queues that have theirs; None: it is promised none.
         weight: its part of the slots above the floors, beside its siblings'; None: 1.
@@ -86,6 +101,12 @@ class QueueSpec:
     weight: float | None = None
     groups: tuple[str, ...] = ()
     slot_hours_per_day: float | None = None
+    max_priorities: tuple[PriorityLimit, ...] = ()
+
+    def highest_priority(self, user: str, groups: Collection[str]) -> int | None:
+        """Of a job of such a user; None: any."""
+        found = (limit.max_priority for limit in self.max_priorities if limit.matches(user, groups))
+        return next(found, self.max_priority)
 
     @property
     def day_slot_ms(self) -> int | None:
@@ -157,6 +178,11 @@ class QueueTree:
         object.__setattr__(self, "_by_path", {queue.path: queue for queue in self.queues})
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are no queues at all, as in `NO_QUEUES`."""
+        return not self.queues
+
+    @property
     def leaves(self) -> frozenset[str]:
         """The queues that jobs can be in: those without queues below them."""
         return frozenset(spec.path for spec in self.queues) - {spec.parent for spec in self.queues}
@@ -167,6 +193,8 @@ class QueueTree:
 
     def path_of(self, queue: str) -> list[QueueSpec]:
         """The queue and its ancestors, from the top down."""
+        if self.is_empty:
+            return []
         parts = queue.split(".")
         return [self[".".join(parts[: n + 1])] for n in range(len(parts))]
 
@@ -183,10 +211,10 @@ class QueueTree:
                 return rule.queue
         return self.default
 
-    def max_priority(self, queue: str) -> int:
+    def max_priority(self, queue: str, user: str = "", groups: Collection[str] = frozenset()) -> int:
         """The highest priority of a job in the queue."""
-        limits = [spec.max_priority for spec in self.path_of(queue) if spec.max_priority is not None]
-        return min(limits, default=_INT_MAX)
+        limits = (spec.highest_priority(user, groups) for spec in self.path_of(queue))
+        return min((limit for limit in limits if limit is not None), default=_INT_MAX)
 
     @property
     def shares(self) -> bool:
@@ -200,6 +228,8 @@ class QueueTree:
 
     def to_json(self) -> str:
         """The value of ``spark.sched.queues``."""
+        if self.is_empty:
+            return ""
         queues = [{"queue": spec.path, **dict(_given(spec))} for spec in self.queues]
         rules = [
             {"queue": rule.queue, **{key: text for key, text in _conditions(rule) if text is not None}}
@@ -214,6 +244,10 @@ class QueueTree:
                 "interval": f"{self.preemption.interval_ms} ms",
             }
         return json.dumps(document, separators=(",", ":"))
+
+
+#: The tree of an application without queues: all jobs are in none.
+NO_QUEUES = QueueTree((), (), "")
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -240,6 +274,14 @@ def _given(spec: QueueSpec) -> Iterator[tuple[str, object]]:
     for key in ("users", "groups"):
         if getattr(spec, key):
             yield key, list(getattr(spec, key))
+    if spec.max_priorities:
+        yield "max_priorities", [_limit(limit) for limit in spec.max_priorities]
+
+
+def _limit(limit: PriorityLimit) -> dict[str, object]:
+    patterns = {"user": limit.user, "group": limit.group}
+    given = {key: text for key, text in patterns.items() if text is not None}
+    return {**given, "max_priority": limit.max_priority}
 
 
 def _conditions(rule: PlacementRule) -> tuple[tuple[str, str | None], ...]:

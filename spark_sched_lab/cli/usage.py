@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from spark_sched_lab.usage import GroupBy, Statement, Usage
 
 OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
-_GROUPS: tuple[GroupBy, ...] = (*OWNERS, "stage", "executor")
-_QUEUE = "queue"
+_GROUPS: tuple[GroupBy, ...] = (*OWNERS, "stage", "executor", "queue")
 Group = TypeVar("Group", bound=str)
 _EVICTIONS_SHOWN = 10
 _HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}(?:/|$)")
@@ -43,8 +42,8 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
     default="name",
     show_default=True,
     metavar="user,class,name,stage,executor,queue",
-    help="Group the rows by one of these, or by several, separated by commas. queue is for a URL, stage and "
-    "executor are for logs.",
+    help="Group the rows by one of these, or by several, separated by commas. stage and executor are for "
+    "logs, queue for a URL and for event logs of applications with queues.",
 )
 @click.option("--rate", metavar="PRICE", help="Price of a slot-hour with its currency, such as 0.04EUR.")
 @click.option(
@@ -104,15 +103,15 @@ def command(
     if measured and profile_path is None:
         raise BadInputError("--measured needs --energy PROFILE.toml, which divides the energy among the rows")
     if any(map(_is_address, sources)):
-        _live(sources, groups_of(by_text, (*_GROUPS, _QUEUE)), price, currency, profile_path, out, as_json)
+        _live(sources, groups_of(by_text, _GROUPS), price, currency, profile_path, out, as_json)
         return
-    by = _groups_of_logs(by_text)
+    by = groups_of(by_text, _GROUPS)
     logs = [Path(source) for source in sources]
     with needing("usage"):
         from spark_sched_lab.usage import account, account_energy, read_profile
     profile = None if profile_path is None else read_profile(profile_path, measured)
     read = [found for path in logs for found in _read(path)]
-    usages = [usage for usage, _ in read]
+    usages = _with_queues([usage for usage, _ in read], by, by_text, sources)
     statement = account(usages, by)
     document = {
         **_document(statement, price, currency),
@@ -139,6 +138,18 @@ def command(
     _print(document)
     if profile is not None:
         print_energy(document["energy"])
+
+
+def _with_queues(
+    usages: list[Usage], by: Sequence[GroupBy], by_text: str, sources: Sequence[str]
+) -> list[Usage]:
+    """The usages, which say what queues jobs were in if that is asked for. Raises BadInputError if not."""
+    if "queue" in by and not any(owner.queue for usage in usages for owner in usage.owners.values()):
+        raise BadInputError(
+            f"--by is {by_text!r} but no job of {' '.join(sources)} was in a queue: give the Spark event log "
+            f"of an application with queues, or use some of {', '.join(_GROUPS[:-1])}"
+        )
+    return usages
 
 
 def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -193,15 +204,6 @@ def groups_of(text: str, legal: tuple[Group, ...]) -> tuple[Group, ...]:
     if len(set(names)) < len(names):
         raise BadInputError(f"--by is {text!r} but must name each group once")
     return tuple(legal[legal.index(name)] for name in names)
-
-
-def _groups_of_logs(text: str) -> tuple[GroupBy, ...]:
-    if _QUEUE in groups_of(text, (*_GROUPS, _QUEUE)):
-        raise BadInputError(
-            f"--by is {text!r} but only a live application adds up slot time by queue: give its URL, or use "
-            f"some of {', '.join(_GROUPS)}"
-        )
-    return groups_of(text, _GROUPS)
 
 
 def _price(text: str | None) -> tuple[float | None, str]:

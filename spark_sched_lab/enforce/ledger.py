@@ -301,8 +301,11 @@ class Ledger:
 
     def limit_holds(self, may_hold: Callable[[str], bool], shares: HoldShares | None = None) -> None:
         """From now on ``may_hold`` says of a job whether its queue lets it hold one more slot, and ``shares``
-        who may take held slots of another queue. Called before any job starts."""
+        who may take held slots of another queue. Called before any job starts, and when the queues are
+        changed."""
         self._holdings.may_hold, self._shares = may_hold, shares
+        for j in self._jobs.values():
+            j.order.shares = shares
 
     def is_safe(self, holder: str, asker: str) -> bool:
         """Whether the slots that ``holder`` holds are safe from ``asker``."""

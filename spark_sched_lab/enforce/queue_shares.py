@@ -80,7 +80,7 @@ class QueuedJob:
     """A job in its queue.
 
     Attributes:
-        path: its queue and the ancestors, from the top down.
+        path: its queue and the ancestors, from the top down; empty: there are no queues.
         since_ms: when it came.
         admitted: whether its tasks may start.
         refused: it is to be cancelled: it neither runs nor waits.
@@ -97,6 +97,11 @@ class QueuedJob:
     refused: bool = False
     held: int = 0
     running: int = 0
+
+    @property
+    def queue(self) -> str:
+        """The path of its queue; empty: there are none."""
+        return self.path[-1].spec.path if self.path else ""
 
     @property
     def due_ms(self) -> int | None:

@@ -39,6 +39,8 @@ class _Queues:
         self.paths = {
             spec.path: tuple(self.uses[each.path] for each in tree.path_of(spec.path)) for spec in tree.queues
         }
+        if tree.is_empty:
+            self.paths[tree.default] = ()
         self.limited = tuple(use for use in self.uses.values() if use.spec.day_slot_ms is not None)
         self.shares = QueueShares(self.paths) if tree.shares else None
         self.preemption = None
@@ -54,7 +56,8 @@ class QueueUsage:
     that the ledger lets the job take, do not count against it: they are given up for the slot (`gives_up`).
 
     A job is admitted when each queue of its path runs fewer jobs than it may, and stays so until it ends. Of
-    those that wait the one with the highest priority is first, of equal ones the earliest.
+    those that wait the one with the highest priority is first, of equal ones the earliest. While the tree is
+    empty, jobs are counted and may do everything, so that queues that come later know them.
     """
 
     def __init__(self, tree: QueueTree) -> None:
@@ -109,8 +112,7 @@ class QueueUsage:
                 for use in entry.path:
                     if use.spec.path in now.uses:
                         now.uses[use.spec.path].refused -= 1
-            queue = entry.path[-1].spec.path
-            entry.path = now.paths[queue if queue in tree.leaves else place(entry.key)]
+            entry.path = now.paths[entry.queue if entry.queue in tree.leaves else place(entry.key)]
             for use in entry.path:
                 use.enters(entry, entry in self._waiting)
         return self._admit_more()
@@ -234,7 +236,7 @@ class QueueUsage:
     def queue_of(self, job: str) -> str | None:
         """The path of a job's queue; None: it is in none."""
         entry = self._jobs.get(job)
-        return None if entry is None else entry.path[-1].spec.path
+        return None if entry is None else entry.queue or None
 
     def position(self, job: str) -> int:
         """Its place among the jobs of its own queue that wait, from 1 on; 0: it does not wait."""
@@ -242,7 +244,7 @@ class QueueUsage:
         if entry is None or entry not in self._waiting:
             return 0
         return 1 + sum(
-            other.path[-1] is entry.path[-1] and _order(other) < _order(entry) for other in self._waiting
+            other.queue == entry.queue and _order(other) < _order(entry) for other in self._waiting
         )
 
     def _fits(self, entry: QueuedJob) -> bool:
@@ -334,7 +336,7 @@ class QueueUsage:
             return UNLIMITED
         if not entry.admitted:
             return 0
-        return max(0, min(self._left(use, entry, is_safe) for use in entry.path))
+        return max(0, min((self._left(use, entry, is_safe) for use in entry.path), default=UNLIMITED))
 
     def at_ceiling(self, job: str, slots: int, is_safe: IsSafe) -> str | None:
         """The first queue of the path whose ceiling keeps ``slots`` from the job; None: no queue does."""
@@ -359,7 +361,7 @@ class QueueUsage:
         if not entry.admitted:
             return 0
         rooms = (self._left(use, entry, is_safe) - claimed.get(use.spec.path, 0) for use in entry.path)
-        granted = max(0, min(slots, *rooms))
+        granted = max(0, min((slots, *rooms)))
         for use in entry.path:
             claimed[use.spec.path] = claimed.get(use.spec.path, 0) + granted
         return granted

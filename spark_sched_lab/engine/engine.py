@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from spark_sched.config import Settings, keys
+from spark_sched.config.queues import NO_QUEUES
 from spark_sched.protocol.events import Event
 from spark_sched_lab.cluster.cluster import ClusterSpec
 from spark_sched_lab.cluster.durations import Durations
@@ -110,6 +111,8 @@ class Simulation:
             emitted.listener, rules.overlay.idle, seed,
         )  # fmt: skip
         tree = settings[keys.QUEUES]
+        if tree is None and any(change.queues is not None for change in self._changes):
+            tree = NO_QUEUES
         tenants = None if tree is None else TenantQueues(tree, instant, reservations, active)
         self._jobs = ActiveJobs(
             instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, rules,
@@ -214,6 +217,10 @@ class Simulation:
     def _changed(self, change: SchedulingChange) -> int:
         """Apply an operator's change for all jobs. Returns the changes on which plans depend from now on."""
         self._plans.changed(change)
+        tenants = self._jobs.reservations.tenants
+        if change.queues is not None and tenants is not None:
+            tenants.changed(change.queues)
+            self._slots.offers.all = True
         mask = self._plans.planner.mask
         self._launcher.replan = self._plans.make if self._replans(mask) else None
         return mask

@@ -138,7 +138,7 @@ class ActiveJobs:
             queue, priority = tenants.limited(spec)
             spec = replace(spec, priority=priority)
         job = JobRun(spec, next(self._numbers.job), self.rules.own(spec))
-        job.terms.queue = queue
+        job.terms.queue = queue or None
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
         job.rule = self.rules.in_force(job.terms)

@@ -19,7 +19,9 @@ def by_queue(result: Result) -> list[dict[str, Any]]:
     jobs = result.jobs
     for row in result.queues:
         path = row["queue"]
-        inside = [i for i, queue in enumerate(jobs["queue"]) if queue == path or queue.startswith(f"{path}.")]
+        # Jobs that ended before there were queues are in none.
+        queues = [queue or "" for queue in jobs["queue"]]
+        inside = [i for i, queue in enumerate(queues) if queue == path or queue.startswith(f"{path}.")]
         ended = [i for i in inside if jobs["end_ms"][i] is not None]
         jct_s = np.array([jobs["jct_ms"][i] for i in ended], dtype=float) / 1000.0
         wait_s = np.array([jobs["wait_ms"][i] for i in ended], dtype=float) / 1000.0

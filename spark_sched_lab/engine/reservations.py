@@ -226,9 +226,7 @@ class Reservations:
         """The first job that may hold slots has arrived: report all running tasks to the ledger."""
         ledger = self._ledger = Ledger(self, self.limits, self.seed)
         self.engaged = True
-        if self.tenants is not None:
-            shares = self.tenants.usage.shares
-            ledger.limit_holds(self.tenants.usage.may_hold, None if shares is None else self.tenants)
+        self.queues_changed()
         for node, name in enumerate(self.slots.nodes.names):
             leaving = self.slots.left.get(node, 0) > 0
             if self.slots.present[node] or leaving:
@@ -254,6 +252,12 @@ class Reservations:
     def _forget(self, ledger: Ledger, stage: StageRun, now_ms: int) -> None:
         ledger.pauses.set_waiting(stage.key, False, now_ms)
         ledger.pauses.reported.discard(stage.key)
+
+    def queues_changed(self) -> None:
+        """Tell the ledger, where there is one, what the tenants' queues limit."""
+        if self.tenants is not None and self._ledger is not None:
+            shares = self.tenants.usage.shares
+            self._ledger.limit_holds(self.tenants.usage.may_hold, None if shares is None else self.tenants)
 
     def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool:
         """Whether the slots that ``holder`` holds are safe from the job."""

@@ -55,7 +55,7 @@ def simulate(
         observer: called with every event of the run.
         check: whether the ledger's invariants are checked at every instant (slow).
         progress: called occasionally as ``progress(jobs ended, now_ms)``.
-        changes: operators' changes of the policy and of reservations during the run.
+        changes: operators' changes of the policy, of reservations and of queues during the run.
 
     Raises:
         BadInputError: an unknown policy, predictor or setting, a setting that does nothing here, or an

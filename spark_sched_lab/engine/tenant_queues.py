@@ -27,6 +27,8 @@ class HeldSlots(Protocol):
 
     def give_up(self, job: str, now_ms: int) -> None: ...
 
+    def queues_changed(self) -> None: ...
+
 
 def _at_once(waiting: WaitingSet) -> int:
     """Slots without which no task of the task set starts."""
@@ -59,7 +61,20 @@ class TenantQueues:
     def limited(self, spec: JobSpec) -> tuple[str, int]:
         """The job's queue, and its priority as the queue limits it."""
         queue = self.tree.place(spec.user or "", spec.name or spec.key, spec.job_class or "")
-        return queue, min(spec.priority, self.tree.max_priority(queue))
+        return queue, min(spec.priority, self.tree.max_priority(queue, spec.user or ""))
+
+    def changed(self, tree: QueueTree) -> None:
+        """Another tree is in force: jobs whose queue is gone are in those that its rules say."""
+
+        def place(key: str) -> str:
+            spec = self.jobs[key].spec
+            return tree.place(spec.user or "", spec.name or spec.key, spec.job_class or "")
+
+        self.usage.changed(tree, place)
+        self.tree = tree
+        for key, job in self.jobs.items():
+            job.terms.queue = self.usage.queue_of(key)
+        self.reservations.queues_changed()
 
     # ---- slots ----
 

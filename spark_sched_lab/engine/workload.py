@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from spark_sched.config.queues import QueueTree
 from spark_sched.errors import BadInputError
 from spark_sched.protocol.plan import PoolShare
 from spark_sched.state import Preferred
@@ -111,12 +112,14 @@ class SchedulingChange:
         reserves: whether jobs may hold slots; false while reservations are paused.
         policy: the new policy; None: the same as before.
         plan_every_ms: time between its plans, see `simulate`; None: the same as before.
+        queues: the tenants' queues; None: the same as before.
     """
 
     at_ms: int
     reserves: bool = True
     policy: Policy | None = None
     plan_every_ms: int | None = None
+    queues: QueueTree | None = None
 
 
 #: What the scheduler knows of a job's DAG: how many tasks the next stage of the same part has and which stage

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from spark_sched_lab.usage.expected import held_at_most_ms
 from spark_sched_lab.usage.records import ChargedAttempt, Owner, Usage
 
-GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor"]
+GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor", "queue"]
 
 #: The kinds of slot time. ``run``: attempts that completed a task, or still ran at the end. ``held``: slots
 #: reserved for the job and idle. ``copies``: attempts that lost the race against their twin. ``evicted``:
@@ -41,7 +41,7 @@ class Charge(NamedTuple):
 def group_of(usage: Usage, job: str, charge: Charge, by: Sequence[GroupBy]) -> tuple[str, ...]:
     """The group that a job's charge belongs to."""
     owner = usage.owners.get(job, _UNKNOWN)
-    named = {"user": owner.user, "class": owner.job_class, "name": owner.name}
+    named = {"user": owner.user, "class": owner.job_class, "name": owner.name, "queue": owner.queue}
     named |= {"stage": charge.stage, "executor": charge.executor}
     return tuple(named[key] for key in by)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from spark_sched_lab.traces import Trace
 from spark_sched_lab.traces.readers.spark_measured import Measured
@@ -29,6 +30,10 @@ def usage_of_event_log(trace: Trace) -> Usage:
     measured = Measured.of_parameters(trace.meta.parameters.get("measured"))
     if measured is not None:
         numbers = dict(zip(jobs["source_id"], jobs["job"], strict=True))
+        for key, queue in measured.queues.items():
+            if key in numbers:
+                job_id = str(numbers[key])
+                usage.owners[job_id] = replace(usage.owners[job_id], queue=queue)
         left_out_ms = measured.left_out.get("held_idle", 0)
         usage.held_ms = {"": left_out_ms}
         usage.held_at_most_ms = {"": math.inf} if left_out_ms else {}
@@ -45,7 +50,7 @@ def usage_of_event_log(trace: Trace) -> Usage:
                 known = usage.owners.get(job_id)
                 # An unmarked job's name is its key to the scheduler; the reader has better ones.
                 shown = known.name if known is not None else name or key
-                usage.owners[job_id] = Owner(shown, user or "", job_class or "")
+                usage.owners[job_id] = Owner(shown, user or "", job_class or "", measured.queues.get(key, ""))
     last_ms = _last_ms(trace)
     stages = trace.stages.to_pydict()
     stage_ends_s = dict(zip(zip(stages["job"], stages["stage"], strict=True), stages["end_s"], strict=True))

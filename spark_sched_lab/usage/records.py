@@ -18,11 +18,13 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The job that slot time is charged to."""
+    """The job that slot time is charged to; ``queue`` is empty where it was in none, or the source does not
+    tell."""
 
     name: str
     user: str
     job_class: str
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,10 @@ def as_it_ran(
         (operators.repeated, "changed this while it ran, which every replay repeats"),
         (pauses, "changed this for all jobs, which every replay repeats"),
         (policies, "switched the policy, which the replay as it ran repeats; the others have one policy"),
+        (
+            [put.what for put in operators.queues],
+            "changed the queues, which every replay without queues of its own repeats",
+        ),
         ([*operators.others, *unknown], "changed this while it ran, which the replay does not repeat"),
     ):
         if changes:
@@ -128,9 +132,10 @@ def as_it_ran(
     ours = _ours(recorded.settings, name, _LIVE)
     switches = _switches(recorded, ours, stock)
     if recorded.enforced:
-        return replace(ours, changes=switches), notes
+        return replace(ours, changes=_with_queues(switches, recorded)), notes
     began = SchedulingChange(0, reserves=False)
-    return replace(stock, settings=ours.settings, predictor=_LIVE, changes=(began, *switches)), notes
+    repeated = _with_queues((began, *switches), recorded)
+    return replace(stock, settings=ours.settings, predictor=_LIVE, changes=repeated), notes
 
 
 def arms_of(question: Question, recorded: Recorded, model: Model) -> list[ReplayArm]:
@@ -142,6 +147,8 @@ def arms_of(question: Question, recorded: Recorded, model: Model) -> list[Replay
         names = (ran if ran in available() else "reservation",)
     settings = {**recorded.settings, **question.settings}
     pauses = tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.changes.for_all)
+    if keys.QUEUES.name not in question.settings:
+        pauses = _with_queues(pauses, recorded)
     arms = []
     for name in dict.fromkeys(names):
         if name in STOCK:
@@ -197,6 +204,15 @@ def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[Sc
             change = replace(change, policy=stock.policy, plan_every_ms=stock.plan_every_ms)
         changes.append(change)
     return tuple(changes)
+
+
+def _with_queues(changes: tuple[SchedulingChange, ...], recorded: Recorded) -> tuple[SchedulingChange, ...]:
+    """The changes, and those of the tenants' queues between them."""
+    found = []
+    for put in recorded.changes.queues:
+        before = [change.reserves for change in changes if change.at_ms <= put.at_ms]
+        found.append(SchedulingChange(put.at_ms, before[-1] if before else True, queues=put.tree))
+    return tuple(sorted((*changes, *found), key=lambda change: change.at_ms))
 
 
 def _ours(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spark_sched.config.queue_file import parse_queues
+from spark_sched.config.queues import NO_QUEUES, QueueTree
 from spark_sched.errors import BadInputError
 from spark_sched.protocol.events import Event, JobChanged, SchedulingChanged, decode_event
 from spark_sched_lab.simulator import MarkChange
@@ -26,10 +28,28 @@ class RecordedChange:
         what: the change in a sentence.
         event: the event that the planner received, with times of the driver's clock; None: it received none,
             or an earlier version of the bridge, which did not log the event, wrote the log.
+        at_ms: on the driver's clock.
+        queues: the tenants' queues from then on; None: the same as before.
     """
 
     what: str
     event: Event | None = None
+    at_ms: int = 0
+    queues: QueueTree | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesPut:
+    """Other queues in force.
+
+    Attributes:
+        what: the change in a sentence.
+        at_ms: on the application's own clock.
+    """
+
+    what: str
+    at_ms: int
+    tree: QueueTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +83,7 @@ def read_changes(files: Iterable[Path]) -> Iterator[RecordedChange]:
                 logged = parse_json(line)
                 body = logged["body"] if logged["kind"] == "change" and logged["schema"] == 1 else None
                 if body is not None and isinstance(body["what"], str):
-                    yield RecordedChange(body["what"], _event(body))
+                    yield RecordedChange(body["what"], _event(body), int(logged["timeMs"]), _queues(body))
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # Damaged: the reader has counted it.
 
@@ -76,6 +96,16 @@ def _event(body: dict[str, object]) -> Event | None:
         return decode_event(found)
     except BadInputError:
         return None  # The sentence is still used.
+
+
+def _queues(body: dict[str, object]) -> QueueTree | None:
+    text = body.get("queues")
+    if not isinstance(text, str):
+        return None
+    try:
+        return parse_queues(text) or NO_QUEUES
+    except ValueError:
+        return None  # Of another version. The sentence is still used.
 
 
 def mode_switched_to(change: RecordedChange) -> str | None:
@@ -120,6 +150,18 @@ def repeatable(
             ),
         )
     return marks, repeated, others
+
+
+def queues_of(
+    changes: Sequence[RecordedChange], origin_ms: int
+) -> tuple[list[QueuesPut], list[RecordedChange]]:
+    """Changes of the tenants' queues, and all other changes."""
+    put = [
+        QueuesPut(change.what, max(0, change.at_ms - origin_ms), change.queues)
+        for change in changes
+        if change.queues is not None
+    ]
+    return put, [change for change in changes if change.queues is None]
 
 
 def switches_of(

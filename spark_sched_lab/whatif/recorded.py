@@ -25,8 +25,10 @@ from spark_sched_lab.traces.readers.spark_measured import Measured
 from spark_sched_lab.traces.tables import Machine
 from spark_sched_lab.usage.unlisted import most_at_once
 from spark_sched_lab.whatif.changes import (
+    QueuesPut,
     Switch,
     mode_switched_to,
+    queues_of,
     read_changes,
     repeatable,
     switches_of,
@@ -73,6 +75,7 @@ class OperatorChanges:
         repeated: the same, each change in a sentence.
         for_all: switches of the policy and of the mode, and pauses of reservations; empty where nothing was
             enforced, or an earlier version's log does not say when.
+        queues: other tenants' queues that they put in force; empty as ``for_all``.
         others: what else they changed, each in a sentence.
     """
 
@@ -80,6 +83,7 @@ class OperatorChanges:
     of_jobs: Mapping[str, tuple[MarkChange, ...]] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
     for_all: tuple[Switch, ...] = ()
+    queues: tuple[QueuesPut, ...] = ()
     others: tuple[str, ...] = ()
 
 
@@ -204,8 +208,10 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     settings = _settings(properties)
     checked = validate(settings)
     for_all: list[Switch] = []
+    queues: list[QueuesPut] = []
     modes = tuple(mode for mode in map(mode_switched_to, changes) if mode is not None)
     if attached and (checked[keys.MODE] == "on" or "on" in modes):
+        queues, others = queues_of(others, origin_ms)
         for_all, others = switches_of(others, checked[keys.PLANNER_POLICY], checked[keys.MODE], origin_ms)
     return Recorded(
         log=path,
@@ -226,6 +232,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
             of_jobs=marks,
             repeated=tuple(change.what for change in repeated),
             for_all=tuple(for_all),
+            queues=tuple(queues),
             others=tuple(change.what for change in others if mode_switched_to(change) is None),
         ),
     )

@@ -393,6 +393,137 @@ def changed_queues(spark: SparkSession) -> Result:
     }
 
 
+def queues_come_and_go(spark: SparkSession) -> Result:
+    """An application without queues, whose file comes later. They are removed and put in force again."""
+    sc = spark.sparkContext
+    file = Path(sc.getConf().get("spark.sched.queues.file"))
+    url = sc.uiWebUrl
+    assert url is not None
+
+    def jobs() -> dict[str, JobStatus]:
+        return {job.name: job for job in spark_sched.status(spark).jobs}
+
+    def running() -> list[str]:
+        return sorted(name for name, job in jobs().items() if job.slots.running)
+
+    shown = [command("queue", "show", url)[1]]
+    no_queue = command("queue", "set", url, "team", "ceiling=1")
+    file.write_text("# nothing yet\n")
+    with release() as end:
+
+        def work(name: str) -> None:
+            with spark_sched.job(spark, name):
+                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+        threads = [InheritableThread(target=work, args=(name,)) for name in ("a", "b", "c")]
+        for thread in threads[:2]:
+            thread.start()
+        wait_until(lambda: running() == ["a", "b"], "two jobs were to run")
+        before = [job.order.queue_name for job in jobs().values()]
+        file.write_text('default = "team"\n[queues.team]\nmax_running_jobs = 1\n')
+        wait_until(lambda: jobs()["a"].order.queue_name == "team", "the file was to put queues in force")
+        (queue,) = spark_sched.status(spark).queues
+        story = str(spark_sched.explain(spark, "a"))
+        threads[2].start()
+        wait_until(lambda: "c" in jobs() and jobs()["c"].slots.waiting == 1, "the third job was to come")
+        waits, both = jobs()["c"].notes.why, running()
+        file.write_text("")
+        wait_until(lambda: bool(spark_sched.status(spark).warnings), "an empty file was to be told of")
+        warnings = spark_sched.status(spark).warnings
+        cleared = command("queue", "clear", url)
+        wait_until(lambda: running() == ["a", "b", "c"], "without queues the third job was to run")
+        after = str(spark_sched.explain(spark, "c"))
+        shown.append(command("queue", "show", url)[1])
+        other = file.with_suffix(".other.toml")
+        other.write_text('default = "rest"\n[queues.rest]\nceiling = 1\n')
+        loaded = command("queue", "load", url, str(other))
+        other.unlink()
+        rest = {job.order.queue_name for job in jobs().values()}
+        end.touch()
+        for thread in threads:
+            thread.join()
+    return {
+        "shown": shown,
+        "no_queue": no_queue,
+        "before": before,
+        "queue": (queue.running_jobs, queue.running_slots, queue.waiting_jobs),
+        "story": story,
+        "waits": waits,
+        "both": both,
+        "warnings": warnings,
+        "cleared": cleared,
+        "after": after,
+        "loaded": loaded,
+        "rest": sorted(map(str, rest)),
+        "violations": counters(sc)["invariant_violations"],
+        "failed_open": counters(sc)["failed_open"],
+    }
+
+
+def stage_wider_than_its_queue(spark: SparkSession) -> Result:
+    """A barrier stage of three in a queue of two slots says so until an operator raises the ceiling."""
+    sc = spark.sparkContext
+    url = sc.uiWebUrl
+    assert url is not None
+    results: list[int] = []
+
+    def gang() -> None:
+        with spark_sched.job(spark, "gang", user="etl"):
+            results.extend(sc.parallelize(range(3), 3).barrier().mapPartitions(list).collect())
+
+    thread = InheritableThread(target=gang)
+    thread.start()
+    wait_until(
+        lambda: any(j.name == "gang" and j.slots.waiting for j in spark_sched.status(spark).jobs),
+        "the stage was to come",
+    )
+    # Looks are about a second apart.
+    wait_until(lambda: "at once" in str(spark_sched.explain(spark, "gang")), "the story was to tell")
+    status = spark_sched.status(spark)
+    found: Result = {
+        "why": [job.notes.why for job in status.jobs],
+        "warnings": list(status.warnings),
+        "top": command("top", url, "--once")[1],
+        "tab": page(f"{url}/scheduling/"),
+        "story": str(spark_sched.explain(spark, "gang")),
+    }
+    command("queue", "set", url, "etl", "ceiling=3")
+    thread.join()
+    return {**found, "results": results, "after": list(spark_sched.status(spark).warnings)}
+
+
+def gangs_of_two_queues(spark: SparkSession) -> Result:
+    """Two jobs hold two slots each, the floors of their queues, and each starts a barrier stage of three. The
+    queue above them may have four of eight slots."""
+    sc = spark.sparkContext
+    results: dict[str, list[int]] = {}
+    go = threading.Event()
+
+    def gang(user: str) -> None:
+        with spark_sched.job(spark, user, user=user, priority=5):
+            sc.parallelize(range(2), 2).map(sleeper(lambda _: TASK_S)).collect()
+            go.wait()
+            results[user] = sc.parallelize(range(3), 3).barrier().mapPartitions(list).collect()
+
+    threads = [InheritableThread(target=gang, args=(user,)) for user in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    wait_until(
+        lambda: [job.slots.held for job in spark_sched.status(spark).jobs] == [2, 2],
+        "both were to hold their slots",
+    )
+    go.set()
+    for thread in threads:
+        thread.join()
+    found = counters(sc)
+    return {
+        "results": results,
+        "given_way": found["holds_given_way"],
+        "violations": found["invariant_violations"],
+        "failed_open": found["failed_open"],
+    }
+
+
 def groups_of_users(spark: SparkSession) -> Result:
     """A job of this process's user, and one of an unknown user: queue, priority, story."""
     sc = spark.sparkContext

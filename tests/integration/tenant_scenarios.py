@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pyspark import InheritableThread
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_sched
@@ -71,6 +73,49 @@ def thrift_tenants(spark: SparkSession) -> Result:
         found["claimed"] = _jobs(spark, "claimed")
         eve("RESET spark.sched.job.user", "RESET spark.sched.job.name")
     return found
+
+
+#: Sessions that run one statement each.
+FIRST_STATEMENTS = 12
+
+
+class _LateBus:
+    """A listener that is slow with each session of a Thrift server: what comes after it is delivered late."""
+
+    LATE_S = 0.7
+
+    def onOtherEvent(self, event: Any) -> None:
+        if event.getClass().getName().endswith("ThriftServerSessionCreated"):
+            time.sleep(self.LATE_S)
+
+    def hashCode(self) -> int:
+        return 1
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if not name.startswith("on"):
+            raise AttributeError(name)
+        return lambda *_: None
+
+    class Java:
+        implements = ("org.apache.spark.scheduler.SparkListenerInterface",)
+
+
+def first_statements(spark: SparkSession) -> Result:
+    """New sessions of Alice and of others on a Thrift server, each with one statement: jobs by queue. Spark's
+    listener bus delivers what the server reports after the statement has begun."""
+    ensure_callback_server_started(spark.sparkContext._gateway)
+    bus: Any = spark.sparkContext._jsc.sc().listenerBus()
+    late = _LateBus()
+    with thrift_server(spark) as client, contextlib.ExitStack() as after:
+        bus.addToManagementQueue(late)
+        after.callback(bus.removeListener, late)
+        errors = [client("alice" if n % 2 else f"user-{n}")(_QUERY) for n in range(FIRST_STATEMENTS)]
+        queues = {
+            each.queue: each.sums.jobs + each.sums.jobs_ended
+            for each in spark_sched.status(spark).queues
+            if each.sums is not None
+        }
+    return {"errors": errors, "queues": queues}
 
 
 USERS = ("ana", "ben", "cho", "dia", "eve")

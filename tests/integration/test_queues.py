@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.config.queues import Amount, PlacementRule, Preemption, QueueSpec, QueueTree
+from spark_sched.config.queues import Amount, PlacementRule, Preemption, PriorityLimit, QueueSpec, QueueTree
 from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
@@ -36,10 +36,14 @@ EQUAL = QueueTree((QueueSpec("bulk", weight=1.0), QueueSpec("team", weight=1.0))
 EVICTS = replace(PROMISED, preemption=Preemption("on", timeout_ms=1000, interval_ms=500))
 OBSERVES = replace(PROMISED, preemption=Preemption("observe", timeout_ms=500, interval_ms=500))
 FILE = Path(tempfile.gettempdir()) / f"spark-sched-queues-{os.getpid()}.toml"
+LATER = FILE.with_stem(f"{FILE.stem}-later")
 ONE_AT_A_TIME = QueueTree((QueueSpec("team", max_running_jobs=1),), (), "team")
 (GROUP, *_) = subprocess.run(["id", "-Gn"], check=True, capture_output=True, text=True).stdout.split()
 BY_GROUP = QueueTree(
-    (QueueSpec("staff", groups=(GROUP,), max_priority=3), QueueSpec("rest", max_priority=0)),
+    (
+        QueueSpec("staff", groups=(GROUP,), max_priority=3, max_priorities=(PriorityLimit(5, group=GROUP),)),
+        QueueSpec("rest", max_priority=0, max_priorities=(PriorityLimit(8, group=GROUP),)),
+    ),
     (PlacementRule("staff", group=GROUP),),
     "rest",
 )
@@ -49,6 +53,16 @@ ONE_TO_THREE = QueueTree(
     (PlacementRule("other", user="cat"),),
     "team",
 )
+FLOORS_FILL_A_CEILING = QueueTree(
+    (
+        QueueSpec("team", ceiling=Amount(4)),
+        QueueSpec("team.a", floor=Amount(2)),
+        QueueSpec("team.b", floor=Amount(2)),
+    ),
+    (PlacementRule("team.b", user="b"),),
+    "team.a",
+)
+NARROW = QueueTree((QueueSpec("etl", ceiling=Amount(2)),), (), "etl")
 FULL = QueueTree((QueueSpec("q", max_running_jobs=1, max_waiting_jobs=0),), (), "q")
 
 #: Tasks that start one after the other in one process may note their begins in the other order.
@@ -200,12 +214,86 @@ def test_queues_change_while_jobs_run_and_a_faulty_file_changes_nothing(scenario
     assert (found["violations"], found["failed_open"]) == (0, 0)
 
 
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues.file={LATER}",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+    "spark.sched.planner.enabled=false",
+    "spark.testing.schedInvariants=true",
+)
+def test_queues_come_to_an_application_without_and_go_again(scenario: Scenario) -> None:
+    LATER.unlink(missing_ok=True)
+    try:
+        found = scenario("queues_come_and_go")
+    finally:
+        LATER.unlink(missing_ok=True)
+    for shown in found["shown"]:
+        assert "the application has no queues: `spark-sched queue load` puts some in force" in shown
+    assert found["no_queue"][0] == 2
+    assert "but the application has no queues" in found["no_queue"][1]
+    assert found["before"] == [None, None]
+    # Both run on in a queue that lets one run, and the next job waits.
+    assert found["queue"] == [2, 2, 0]
+    assert "the application has queues from now on, and it is in queue team" in found["story"]
+    assert found["both"] == ["a", "b"]
+    assert found["waits"] == (
+        "waits to be admitted: queue team runs 2 jobs, its most; number 1 of those that wait"
+    )
+    (warning,) = found["warnings"]
+    assert warning.endswith(f"{LATER} is empty: to remove all queues use `spark-sched queue clear`")
+    assert found["cleared"][0] == 0
+    assert found["cleared"][1].startswith("queue team is gone")
+    assert "the application has no queues any more" in found["after"]
+    assert found["loaded"][0] == 0
+    assert found["rest"] == ["rest"]
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
+@on(
+    "spark-sched:local[4]",
+    f"spark.sched.queues={NARROW.to_json()}",
+    "spark.sched.planner.enabled=false",
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+)
+def test_a_stage_that_needs_more_slots_than_its_queue_ever_has_says_so(scenario: Scenario) -> None:
+    found = scenario("stage_wider_than_its_queue")
+    (why,) = found["why"]
+    said = re.fullmatch(
+        r"waits: (stage \d+\.0 needs 3 slots at once, and queue etl has at most 2: raise the ceiling, make "
+        r"the stage smaller, or cancel the job)",
+        why,
+    )
+    assert said is not None, why
+    assert found["warnings"] == [f"job gang: {said[1]}"]
+    assert all(said[1] in found[view] for view in ("top", "tab", "story"))
+    assert (found["results"], found["after"]) == ([0, 1, 2], [])
+
+
+@on(
+    "spark-sched:local[8]",
+    f"spark.sched.queues={FLOORS_FILL_A_CEILING.to_json()}",
+    "spark.sched.planner.enabled=false",
+    # So that on a crowded machine, too, no hold between two actions ends before the next one.
+    "spark.sched.reservation.firstGap=1h",
+    "spark.testing.schedInvariants=true",
+)
+def test_barrier_stages_of_two_queues_below_one_ceiling_do_not_wait_for_each_other(
+    scenario: Scenario,
+) -> None:
+    found = scenario("gangs_of_two_queues")
+    assert found["results"] == {"a": [0, 1, 2], "b": [0, 1, 2]}
+    assert found["given_way"] == 2, "the later job gave up what it held"
+    assert (found["violations"], found["failed_open"]) == (0, 0)
+
+
 @on("spark-sched:local[2]", f"spark.sched.queues={BY_GROUP.to_json()}", "spark.sched.planner.enabled=false")
 def test_the_groups_of_the_system_place_jobs_and_an_unknown_user_has_no_rights(scenario: Scenario) -> None:
     found = scenario("groups_of_users")
-    assert found["own"][:2] == ["staff", 3]
+    assert found["own"][:2] == ["staff", 5]
     assert found["strange"][:2] == ["rest", 0]
-    unknown = "queues and rules by group do not count for this job"
+    unknown = "queues, rules and priorities by group do not count for this job"
     assert unknown not in found["own"][2]
     assert f"the groups of user no-such-user are unknown: {unknown}" in found["strange"][2]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spark_sched.config.queues import PlacementRule, QueueSpec, QueueTree
 from tests.integration.harness import Scenario, on
 from tests.integration.test_status import rows
 from tests.spark_lines import has_connect
@@ -27,6 +28,11 @@ WITH_UI = on(
     "spark.sql.shuffle.partitions=2",
     "spark.ui.enabled=true",
     "spark.ui.port=0",
+)
+BY_USER = QueueTree(
+    (QueueSpec("alice"), QueueSpec("others"), QueueSpec("rest")),
+    (PlacementRule("alice", user="alice"), PlacementRule("others", user="user-*")),
+    "rest",
 )
 # In the words of Spark 3.5, of 4.0, and of 4.1 and later.
 _REFUSED = re.compile(
@@ -60,6 +66,13 @@ def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str
         ((key, user, priority, _),) = found["in_block"]
         assert key.startswith("mark-5-alice-")
         assert (user, priority) == ("alice", 2)
+
+
+@on("spark-sched:local[2]", f"spark.sched.queues={BY_USER.to_json()}", "spark.sched.planner.enabled=false")
+def test_the_first_statement_of_a_thrift_session_is_its_users(scenario: Scenario) -> None:
+    found = scenario("first_statements")
+    assert found["errors"] == [None] * 12
+    assert found["queues"] == {"alice": 6, "others": 6, "rest": 0}
 
 
 @WITH_UI

@@ -32,6 +32,7 @@ class Measured:
         ended_ms: when each job last ended, in milliseconds since 1970, by its key: of a block of the driver's
             program that is one job, its end, which may come after that of its last Spark job. Not in
             parameters: a trace has a column for it.
+        queues: the tenants' queue of each job that was in one, by its key.
     """
 
     jobs: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Measured:
     would_have: dict[str, int] = field(default_factory=dict)
     held_at_most: dict[str, int | None] = field(default_factory=dict)
     ended_ms: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, str] = field(default_factory=dict)
 
     def apply(self, event: Mapping[str, Any], prefix: str = "", user: str | None = None) -> None:
         """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
@@ -64,6 +66,8 @@ class Measured:
             times = self.jobs.setdefault(key, dict.fromkeys(KINDS, 0))
             if "user" in body:
                 self.owners[key] = [body.get("name"), body["user"] or user, body.get("class")]
+            if body.get("queue_name") is not None:
+                self.queues[key] = str(body["queue_name"])
             if body.get("ended_ms") is not None:
                 self.ended_ms[key] = int(body["ended_ms"])
             for name in KINDS:
@@ -97,6 +101,7 @@ class Measured:
             "events": self.events,
             **({"would_have": self.would_have} if self.would_have else {}),
             **({"held_at_most": bounds} if bounds else {}),
+            **({"queues": self.queues} if self.queues else {}),
         }
 
     @classmethod
@@ -120,6 +125,7 @@ class Measured:
             },
             {**self.held_at_most, **other.held_at_most},
             {**self.ended_ms, **other.ended_ms},
+            {**self.queues, **other.queues},
         )
 
     def total_ms(self, kind: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from spark_sched.config import keys, queue_check, validate
 from spark_sched.config.queue_file import parse_queues, read_queues, with_change
-from spark_sched.config.queues import Amount, Preemption
+from spark_sched.config.queues import NO_QUEUES, Amount, Preemption
 from spark_sched.errors import BadInputError
 
 EXAMPLE = Path(__file__).parents[4] / "conf" / "queues.toml"
@@ -34,6 +34,12 @@ def test_the_example_crosses_as_one_line_and_means_the_same() -> None:
     assert tree["etl.hourly"].ceiling == Amount(percent=25.0)
     assert tree["etl.hourly"].held_ceiling == Amount(2)
     assert (tree["etl"].floor, tree["etl.nightly"].weight, tree.shares) == (Amount(percent=25.0), 3.0, True)
+
+
+def test_no_queues_are_a_tree_without_limits() -> None:
+    assert NO_QUEUES.is_empty
+    assert (NO_QUEUES.to_json(), NO_QUEUES.leaves) == ("", frozenset())
+    assert (NO_QUEUES.place("ann"), NO_QUEUES.max_priority(""), NO_QUEUES.shares) == ("", 2**31 - 1, False)
 
 
 def test_queues_without_floors_and_weights_have_no_order() -> None:
@@ -84,7 +90,47 @@ def test_the_least_priority_of_a_path_limits_a_job() -> None:
     assert tree.max_priority("a.b") == 5
 
 
+def test_priorities_by_user_and_group_cross_as_one_line() -> None:
+    line = (
+        '{"default":"a.b","queues":[{"queue":"a","max_priority":3,"max_priorities":'
+        '[{"user":"ann-*","max_priority":5},{"group":"leads","max_priority":9}]},{"queue":"a.b"}],"rules":[]}'
+    )
+    tree = parse_queues(line)
+    assert tree is not None
+    assert tree.to_json() == line
+    found = [tree.max_priority("a.b", *who) for who in (("bob",), ("bob", {"leads"}), ("ann-1", {"leads"}))]
+    assert found == [3, 9, 5]
+
+
 FAULTS = {
+    "priorities that are no tables": (
+        'default = "a"\n[queues.a]\nmax_priorities = ["ann"]',
+        "queue 'a' has max_priorities ['ann'] but it must be a list of tables such as",
+    ),
+    "priority of nobody": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{max_priority = 3}]',
+        "max_priorities[0] of queue 'a' has neither user nor group",
+    ),
+    "priority that is missing": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{user = "ann"}]',
+        "max_priority in max_priorities[0] of queue 'a' is None but must be a whole number",
+    ),
+    "unknown key of a priority": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{users = "ann", max_priority = 1}]',
+        "max_priorities[0] of queue 'a' has the unknown key 'users' (did you mean 'user'?)",
+    ),
+    "priority of a user that is no text": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{user = 3, max_priority = 1}]',
+        "user in max_priorities[0] of queue 'a' is 3 but must be a text",
+    ),
+    "group with less than those whose groups are unknown": (
+        'default = "a"\n[queues.a]\nmax_priorities = [{group = "leads", max_priority = 1}]',
+        "has 1 but max_priority of the queue is none, so that members whose groups are unknown",
+    ),
+    "priority above every one of the parent's": (
+        'default="a.b"\n[queues.a]\nmax_priority=4\n[queues.a.b]\nmax_priorities=[{user="a",max_priority=5}]',
+        "queue 'a.b' has max_priorities of 5 but its ancestor 'a' has 4: lower the first or raise the second",
+    ),
     "no queue": ('default = "a"', "queues is missing"),
     "unknown key of the file": (
         'defualt = "a"\n[queues.a]',
@@ -239,6 +285,8 @@ def test_a_driver_is_given_the_setting_or_the_fault(
     assert json.loads(capsys.readouterr().out) == {"queues": read_queues(EXAMPLE).to_json()}
     assert queue_check.main(str(written(tmp_path, "default = 1"))) == 0
     assert "queues is missing" in json.loads(capsys.readouterr().out)["error"]
+    assert queue_check.main(str(written(tmp_path, "# nothing yet"))) == 0
+    assert json.loads(capsys.readouterr().out) == {"queues": ""}
 
 
 def test_groups_cross_as_one_line_and_close_a_queue() -> None:

@@ -245,8 +245,6 @@ def test_usage_by_queue_has_jobs_that_ended_of_the_lowest_queues(site: _Site):
     site.answers = {**ATTACHED, f"{API}/status": (200, json.dumps(document))}
     done = CliRunner().invoke(app, ["usage", site.url, "--by", "queue"])
     assert (done.exit_code, "the application has no queues" in done.stderr) == (2, True)
-    done = CliRunner().invoke(app, ["usage", "events.jsonl", "--by", "queue"])
-    assert (done.exit_code, "only a live application adds up" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("address", ["{host}", "{host}/", "{host}/jobs/", "{url}", "{url}/scheduling/"])

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from spark_sched.config import validate
+from spark_sched.config.queues import NO_QUEUES, Amount, PlacementRule, QueueSpec, QueueTree
 from spark_sched.policies import PolicySettings, available, create
 from spark_sched.protocol.events import Event, SchedulingChanged
 from spark_sched_lab.simulator import (
@@ -102,3 +103,57 @@ def test_all_jobs_end_whatever_is_switched(policy: str) -> None:
     )
     assert result.unfinished == 0
     assert len(result.jobs["job"]) == len(jobs)
+
+
+def test_queues_come_and_go_during_a_run() -> None:
+    """Twelve tasks of 1 s on four slots: the queue that comes after 1.5 s has one slot, and goes at 2.5 s."""
+    one_slot = QueueTree((QueueSpec("team", ceiling=Amount(1)),), (), "team")
+    changes = [SchedulingChange(1_500, queues=one_slot), SchedulingChange(2_500, queues=NO_QUEUES)]
+    ends = {}
+    for number in range(3):
+        result = simulate(
+            ClusterSpec(uniform_nodes(1, 4)),
+            [job("first", 12, 1_000)],
+            "fifo",
+            check=True,
+            changes=changes[:number],
+        )
+        (row,) = result.rows()
+        ends[number] = row["end_ms"], [(each["queue"], each["peak_slots"]) for each in result.queues]
+    assert ends == {0: (3_000, []), 1: (6_000, [("team", 4)]), 2: (3_500, [])}
+
+
+@pytest.mark.parametrize("policy", available())
+def test_queues_that_change_among_jobs_that_hold_slots_lose_nobody(policy: str) -> None:
+    trees = (
+        QueueTree(
+            (QueueSpec("a", ceiling=Amount(2)), QueueSpec("b")), (PlacementRule("a", user="ann"),), "b"
+        ),
+        QueueTree((QueueSpec("b", floor=Amount(1)), QueueSpec("c", weight=2.0)), (), "c"),
+        NO_QUEUES,
+    )
+    stages = (StageSpec([100, 300]), StageSpec([100, 200], (0,)))
+    jobs = [
+        JobSpec(
+            f"j{n}", n * 90, stages, name=f"j{n}", user=("ann", "bob")[n % 2], priority=n % 3, isolation=1.0
+        )
+        for n in range(12)
+    ]
+    changes = [SchedulingChange(150 + 170 * n, queues=trees[n % 3]) for n in range(8)]
+    result = simulate(ClusterSpec(uniform_nodes(1, 4)), jobs, policy, check=True, changes=changes)
+    assert [row["end_ms"] is None for row in result.rows()] == [False] * len(jobs)
+
+
+def test_weights_that_come_among_jobs_that_hold_slots_apply_to_these() -> None:
+    """A job of high priority holds a slot from 1 s to 6 s. At 2.5 s its queue gets the smaller part."""
+    stages = (StageSpec([1000, 6000]), StageSpec([1000] * 2, (0,)))
+    holder = JobSpec("holder", 0, stages, name="holder", user="ann", priority=5, marked=True, copies=False)
+    other = JobSpec("other", 2000, (StageSpec([1000]),), name="other", user="bob")
+    halves = QueueTree((QueueSpec("a", weight=1.0), QueueSpec("b")), (PlacementRule("a", user="ann"),), "b")
+    ends = {}
+    for changes in ([], [SchedulingChange(2_500, queues=halves)]):
+        result = simulate(
+            ClusterSpec(uniform_nodes(1, 2)), [holder, other], "reservation", check=True, changes=changes
+        )
+        ends[len(changes)] = {row["job"]: row["end_ms"] for row in result.rows()}["other"]
+    assert ends == {0: 8_000, 1: 3_500}

@@ -113,6 +113,10 @@ def test_a_queue_lowers_the_priorities_of_its_jobs(tmp_path: Path) -> None:
     queues = CEILING.replace('ceiling = "50 %"', "max_priority = 3")
     jobs = [job("blocks", 4, user="bob"), job("low", 4, priority=9), job("high", 4, user="bob", priority=4)]
     assert ends(run(tmp_path, queues, jobs, "priority")) == {"high": 1000, "low": 2000, "blocks": 3000}
+    own = queues.replace(
+        "max_priority = 3", 'max_priority = 3\nmax_priorities = [{user = "*", max_priority = 8}]'
+    )
+    assert ends(run(tmp_path, own, jobs, "priority")) == {"low": 1000, "high": 2000, "blocks": 3000}
 
 
 @pytest.mark.parametrize(("policy", "other_ms"), [("fifo", 5000), ("reservation", 6000)])

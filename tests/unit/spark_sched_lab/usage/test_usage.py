@@ -22,6 +22,7 @@ from spark_sched_lab.simulator import ClusterSpec, JobSpec, StageSpec, simulate,
 from spark_sched_lab.traces import read_trace
 from spark_sched_lab.traces.lines import lines
 from spark_sched_lab.traces.read_report import ReadReport
+from spark_sched_lab.traces.readers.spark_measured import EVENT
 from spark_sched_lab.usage import (
     KINDS,
     ChargedAttempt,
@@ -37,6 +38,7 @@ from spark_sched_lab.usage.unlisted import cover_attempts
 from tests.encoding import encode_event
 from tests.unit.spark_sched_lab.engine.scripted import Scripted
 from tests.unit.spark_sched_lab.traces.event_log import T0, Log
+from tests.unit.spark_sched_lab.whatif.whatif_logs import Log as WhatifLog
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "spark_eventlogs"
 
@@ -303,6 +305,30 @@ def test_recorded_applications_conserve_slot_time():
         assert found.excess_ms <= 0.001 * found.capacity_ms
         checked += bool(found.capacity_ms)
     assert checked == 10
+
+
+def test_an_event_log_has_the_queues_of_jobs(tmp_path: Path) -> None:
+    log = WhatifLog(**{"spark.sched.planner.python": "python3"}).executor(0, "1", 2)
+    for number in range(3):
+        log.job(number, 100, 1_100, [(100, 1_100)])
+    for key, body in {
+        "spark-0": {"queue_name": "etl.nightly"},
+        "spark-1": {},
+        "spark-9": {"queue_name": "bi", "user": "ann", "name": "held"},
+    }.items():
+        slot_ms = {"run": 1_000, "held_idle": 500 if key == "spark-9" else 0, "evicted": 0, "copied": 0}
+        whole = {"job": key, "slot_ms": slot_ms, **body}
+        log.events.append({"Event": EVENT, "schema": 1, "kind": "job", "timeMs": T0, "body": whole})
+    path = log.write(tmp_path / "log")
+    found = json.loads(call(path, "--by", "queue", "--json").stdout)
+    rows = {row["queue"]: (row["run_slot_s"], row["held_slot_s"]) for row in found["rows"]}
+    assert rows == {"etl.nightly": (1.0, 0.0), "": (2.0, 0.0), "bi": (0.0, 0.5)}
+    both = json.loads(call(path, "--by", "user,queue", "--json").stdout)
+    assert both["by"] == ["user", "queue"]
+    del log.events[-3:]
+    refused = call(log.write(tmp_path / "stock"), "--by", "queue")
+    assert refused.exit_code == 2
+    assert "no job of" in refused.stderr
 
 
 def call(*arguments: str | Path) -> Result:

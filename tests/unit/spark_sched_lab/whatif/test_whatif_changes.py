@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from spark_sched.config.queues import NO_QUEUES, Amount, PlacementRule, QueueSpec, QueueTree
 from spark_sched_lab.runs.simulate.experiment import read_experiment
 from spark_sched_lab.simulator import MarkChange
 from spark_sched_lab.traces.readers.spark_measured import EVENT
@@ -102,6 +103,40 @@ def test_pauses_are_repeated_by_every_replay_and_policies_by_that_of_the_run(tmp
             "the policy is fifo"
         ),
         "operators changed this while it ran, which the replay does not repeat: the policy is of-tomorrow",
+    ]
+
+
+SHORT_FIRST = QueueTree(
+    (QueueSpec("slow", ceiling=Amount(1)), QueueSpec("fast")),
+    (PlacementRule("fast", name="stage 1"),),
+    "slow",
+)
+
+
+def test_changes_of_queues_are_repeated_by_every_replay_without_queues_of_its_own(tmp_path: Path) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}))
+    what = "queue slow is new: ceiling none -> 1"
+    logged_change(log, 1_000, {"by": "ada", "what": what, "queues": SHORT_FIRST.to_json()})
+    logged_change(log, 1_100, {"by": "ada", "what": "of a later version", "queues": '{"queues": 3}'})
+    logged_change(log, 9_000, {"by": "ada", "what": "queue slow is gone", "queues": ""})
+    recorded = read_log(log.write(tmp_path / "log"))
+    assert [(put.at_ms, put.tree) for put in recorded.changes.queues] == [
+        (1_000, SHORT_FIRST),
+        (9_000, NO_QUEUES),
+    ]
+    wide = QueueTree((QueueSpec("all"),), (), "all").to_json()
+    for settings, replayed_s in (({}, 2.92), ({"spark.sched.queues": wide}, 4.92)):
+        document = answer(recorded, Question(policies=("fifo",), settings=settings))
+        ran, fifo = ([row["jct_s"] for row in arm["jobs"]] for arm in document["arms"])
+        # From the end of the first wave on the long job has one slot.
+        assert ran[1] == pytest.approx(2.92, abs=0.03)
+        assert fifo[1] == pytest.approx(replayed_s, abs=0.03)
+    assert document["notes"][:2] == [
+        (
+            "operators changed the queues, which every replay without queues of its own repeats: "
+            f"{what}; queue slow is gone"
+        ),
+        "operators changed this while it ran, which the replay does not repeat: of a later version",
     ]
 
 

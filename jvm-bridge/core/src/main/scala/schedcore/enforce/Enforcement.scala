@@ -76,9 +76,9 @@ object OfferRank {
  * in which task sets are offered slots. `spark_sched_lab.enforce.enforcement` is the twin in the simulator, and golden sequences
  * under `protocol/golden/enforcement` bind the two. Used under its owner's lock only.
  *
- * @param queues the tenants' queues, which are asked first
+ * @param queues the tenants' queues, which are asked first; None: there are none now
  */
-final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[QueueUsage] = None) {
+final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: => Option[QueueUsage] = None) {
 
   private var nowMs = 0L
   private var sparing = false
@@ -89,7 +89,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: Option[Queue
   // Task sets that found no spare slot in this round.
   private val foundNone = mutable.LinkedHashSet.empty[WaitingSet]
   // An operator may change the tree.
-  private def shares = if (queues.isEmpty) None else queues.get.shares
+  private def shares = queues.flatMap(_.shares)
   // The most slots that tenants' queues may have in this part of the round; the others: any number.
   private var parts = Map.empty[String, Int]
   private var turnedAway = false

@@ -6,7 +6,7 @@ import scala.collection.mutable
 import schedcore.ledger.{HoldShares, LedgerListener}
 import schedcore.settings.QueueTree
 
-/** A job in its queue. @param path its queue and the ancestors, from the top down */
+/** A job in its queue. @param path its queue and the ancestors, from the top down; empty: there are no queues */
 private[enforce] final class QueuedJob(
     val key: String, var path: Seq[QueueUse], var priority: Int, val arrival: Int, val sinceMs: Long) {
   var admitted = false
@@ -14,6 +14,8 @@ private[enforce] final class QueuedJob(
   var held = 0
   var running = 0
 
+  /** Its queue; empty: there are none. */
+  def queue: String = path.lastOption.fold("")(_.spec.path)
   /** When it has waited for too long. */
   def dueMs: Option[Long] = path.flatMap(_.spec.waitTimeoutMs).minOption.map(sinceMs + _)
   /** Its place among those that wait: lower is first. */
@@ -26,7 +28,7 @@ private[enforce] final class QueuedJob(
  * A slot of a queue is one that an attempt of its jobs runs on or that they hold idle. A job may take a slot if that keeps each queue
  * of its path at or below its ceiling. Idle slots that jobs of that queue hold, and that the ledger lets the job take, do not count
  * against it: they are given up for the slot (`givesUp`). A job is admitted when each queue of its path runs fewer jobs than it may, and
- * stays so until it ends.
+ * stays so until it ends. While the tree is empty, jobs are counted and may do everything, so that queues that come later know them.
  *
  * `spark_sched_lab.enforce.queue_usage` is the twin in the simulator, and `protocol/golden/queues/tree*` bind the two. Used under
  * its owner's lock only.
@@ -68,8 +70,7 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
     now.preemption.foreach(mine => before.preemption.foreach(mine.continues))
     jobs.valuesIterator.foreach { entry =>
       if (entry.refused) entry.path.foreach(use => now.ofPath.get(use.spec.path).foreach(_.refused -= 1))
-      val queue = entry.path.last.spec.path
-      entry.path = now.paths(if (next.leaves(queue)) queue else place(entry.key))
+      entry.path = now.paths(if (next.leaves(entry.queue)) entry.queue else place(entry.key))
       entry.path.foreach(_.enters(entry, waitingJobs.contains(entry)))
     }
     admitMore()
@@ -134,7 +135,7 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
       val stays = fits(entry) || !isCrowded(entry)
       if (stays) {
         entry.path.foreach(_.refused -= 1)
-        entered(entry.key, entry.path.last.spec.path, entry.priority, entry.arrival, nowMs)
+        entered(entry.key, entry.queue, entry.priority, entry.arrival, nowMs)
       }
       stays
     }.map(_.key)
@@ -199,19 +200,21 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
   /** Its place among the jobs of its own queue that wait, from 1 on; 0: it does not wait. */
   def position(job: String): Int = jobs.get(job).filter(waitingJobs.contains).fold(0) { entry =>
     if (places.isEmpty) places = Some(
-      waitingJobs.toList.groupBy(_.path.last).valuesIterator.flatMap(_.sortBy(_.order).iterator.zip(Iterator.from(1))).toMap)
+      waitingJobs.toList.groupBy(_.queue).valuesIterator.flatMap(_.sortBy(_.order).iterator.zip(Iterator.from(1))).toMap)
     places.get(entry)
   }
 
   /** The queue of its path that admits no further job. */
   def fullQueue(job: String): Option[QueueUse] = jobs.get(job).flatMap(_.path.find(_.full))
 
+  /** Whether the job came and did not leave. */
+  def knows(job: String): Boolean = jobs.contains(job)
   /** The path of a job's queue. */
-  def queueOf(job: String): Option[String] = jobs.get(job).map(_.path.last.spec.path)
+  def queueOf(job: String): Option[String] = jobs.get(job).flatMap(_.path.lastOption).map(_.spec.path)
   /** Slots that the queue's jobs use and hold. */
   def used(queue: String): Int = ofPath(queue).used
   /** The topmost of the queues that the job is in. */
-  def topQueueOf(job: String): Option[String] = jobs.get(job).map(_.path.head.spec.path)
+  def topQueueOf(job: String): Option[String] = jobs.get(job).flatMap(_.path.headOption).map(_.spec.path)
 
   private def isCrowded(entry: QueuedJob): Boolean = entry.path.exists(use => use.spec.maxWaitingJobs.exists(use.waiting >= _))
   private def fits(entry: QueuedJob): Boolean = !entry.path.exists(_.full)
@@ -287,23 +290,42 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
 
   /** Slots that tasks of the job may take now. @param isSafe whether a job's held slots are safe from this one */
   def room(job: String, isSafe: String => Boolean): Int = jobs.get(job).fold(Unlimited) { entry =>
-    if (entry.admitted) math.max(0, entry.path.iterator.map(leftOf(_, entry, isSafe)).min) else 0
+    if (entry.admitted) math.max(0, leftOf(entry, isSafe)) else 0
   }
 
   /** The first queue of the path whose ceiling keeps `wanted` slots from the job. */
   def atCeiling(job: String, wanted: Int, isSafe: String => Boolean): Option[String] =
     jobs.get(job).flatMap(entry => entry.path.find(leftOf(_, entry, isSafe) < wanted)).map(_.spec.path)
 
+  /** The first queue of the path that has fewer slots than `wanted` even when all of its others are over, and how many. */
+  def tooNarrow(job: String, wanted: Int): Option[(String, Int)] =
+    jobs.get(job).flatMap(_.path.find(limit(_) < wanted)).map(use => use.spec.path -> limit(use))
+
+  /**
+   * The jobs whose held slots keep a job's queues from having room for so many slots at once; none where running tasks do so, too. Among
+   * jobs of one lowest queue no two can keep each other waiting: the earlier one may take what the later one holds. But slots that make up
+   * the floors of two queues are safe from each other, and a queue above them may have no room for more.
+   */
+  def heldUpBy(job: String, wanted: Int, isSafe: String => Boolean): Set[String] = jobs.get(job).filter(_.admitted).fold(Set.empty[String]) { entry =>
+    val short = entry.path.filter(leftOf(_, entry, isSafe) < wanted)
+    if (short.exists(use => limit(use) - use.running < wanted)) Set.empty
+    else short.iterator.flatMap(_.holders).filter(each => (each ne entry) && isSafe(each.key)).map(_.key).toSet
+  }
+
   /** How many of these slots the job may take beside those that others of its queues `claimed`; they are added to these. */
   def claim(job: String, wanted: Int, claimed: mutable.Map[String, Int], isSafe: String => Boolean): Int = jobs.get(job).fold(wanted) { entry =>
     if (!entry.admitted) 0
     else {
       def before(use: QueueUse) = claimed.getOrElse(use.spec.path, 0)
-      val granted = math.max(0, math.min(wanted, entry.path.iterator.map(use => leftOf(use, entry, isSafe) - before(use)).min))
+      val granted = math.max(0, entry.path.iterator.map(use => leftOf(use, entry, isSafe) - before(use)).foldLeft(wanted)(math.min(_, _)))
       entry.path.foreach(use => claimed(use.spec.path) = before(use) + granted)
       granted
     }
   }
+
+  /** Slots of all queues of its path that the job could take. */
+  private def leftOf(entry: QueuedJob, isSafe: String => Boolean): Int =
+    entry.path.iterator.map(leftOf(_, entry, isSafe)).foldLeft(Unlimited)(math.min(_, _))
 
   /** Slots of the queue that the job could take; what it holds itself is among them. */
   private def leftOf(use: QueueUse, entry: QueuedJob, isSafe: String => Boolean): Int =
@@ -374,9 +396,10 @@ object QueueUsage {
   private final class Queues(val tree: QueueTree) {
     val ofPath: mutable.LinkedHashMap[String, QueueUse] = mutable.LinkedHashMap.empty
     tree.queues.foreach(q => ofPath(q.path) = new QueueUse(q))
-    val paths: Map[String, Seq[QueueUse]] = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
+    private val ofQueues = tree.queues.map(q => q.path -> tree.pathOf(q.path).map(each => ofPath(each.path))).toMap
+    val paths: Map[String, Seq[QueueUse]] = if (tree.isEmpty) Map(tree.default -> Nil) else ofQueues
     val limited: Seq[QueueUse] = ofPath.valuesIterator.filter(_.spec.daySlotMs.isDefined).toList
-    val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(paths))
+    val shares: Option[QueueShares] = Option.when(tree.shares)(new QueueShares(ofQueues))
     val preemption: Option[FloorPreemption] = shares.filter(_ => tree.preempts)
       .map(new FloorPreemption(tree.preemption, _, tree.queues.map(q => q.path -> paths(q.path))))
   }

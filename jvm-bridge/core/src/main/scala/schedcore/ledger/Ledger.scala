@@ -306,6 +306,7 @@ class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, 
   def limitHolds(mayHold: String => Boolean, by: Option[HoldShares] = None): Unit = {
     holdings.queueLets = mayHold
     shares = by
+    jobs.valuesIterator.foreach(_.order.shares = by)
   }
 
   /** Whether the slots that `holder` holds are safe from `asker`. */

@@ -23,12 +23,22 @@ private object SlotAmount {
   val Epsilon = 1e-9
 }
 
+/** The highest priority of jobs in a queue whose user matches every pattern that is given. */
+final case class PriorityLimit(maxPriority: Int, user: Option[String], group: Option[String]) {
+  def matches(user: String, groups: Set[String]): Boolean =
+    this.user.forall(QueueTree.matches(_, user)) && group.forall(pattern => groups.exists(QueueTree.matches(pattern, _)))
+}
+
 /** One queue of tenants; None: it has no such limit. `spark_sched.config.queues.QueueSpec` has the meanings. */
 final case class QueueSpec(
     path: String, ceiling: Option[SlotAmount] = None, heldCeiling: Option[SlotAmount] = None, maxRunningJobs: Option[Int] = None,
     maxWaitingJobs: Option[Int] = None, waitTimeoutMs: Option[Long] = None, maxPriority: Option[Int] = None, users: Seq[String] = Nil,
     floor: Option[SlotAmount] = None, weight: Option[Double] = None, groups: Seq[String] = Nil,
-    slotHoursPerDay: Option[Double] = None) {
+    slotHoursPerDay: Option[Double] = None, maxPriorities: Seq[PriorityLimit] = Nil) {
+  /** The highest priority of a job of such a user; None: any. The first limit that matches counts. */
+  def highestPriority(user: String, groups: Set[String]): Option[Int] =
+    maxPriorities.find(_.matches(user, groups)).map(_.maxPriority).orElse(maxPriority)
+
   /** The slot time of 24 hours after which it admits no job. */
   val daySlotMs: Option[Long] = slotHoursPerDay.map(hours => math.rint(hours * 3600000).toLong)
 
@@ -74,8 +84,11 @@ final case class QueueTree(
   /** The queues that jobs can be in: those without queues below them. */
   val leaves: Set[String] = queues.map(_.path).toSet -- queues.map(q => q.path.substring(0, math.max(0, q.path.lastIndexOf('.'))))
 
+  /** Whether there are no queues at all, as in an application that was started without. */
+  def isEmpty: Boolean = queues.isEmpty
+
   /** The queue and its ancestors, from the top down. */
-  def pathOf(queue: String): Seq[QueueSpec] = QueueTree.lineOf(queue).map(byPath)
+  def pathOf(queue: String): Seq[QueueSpec] = if (isEmpty) Nil else QueueTree.lineOf(queue).map(byPath)
 
   private def takes(queue: String, user: String, groups: Set[String]): Boolean = pathOf(queue).forall(_.takes(user, groups))
 
@@ -84,7 +97,7 @@ final case class QueueTree(
     rules.find(rule => rule.matches(user, name, jobClass, groups) && takes(rule.queue, user, groups)).fold(default)(_.queue)
 
   /** Whether the groups of users matter. */
-  val usesGroups: Boolean = queues.exists(_.groups.nonEmpty) || rules.exists(_.group.nonEmpty)
+  val usesGroups: Boolean = queues.exists(q => q.groups.nonEmpty || q.maxPriorities.exists(_.group.nonEmpty)) || rules.exists(_.group.nonEmpty)
 
   /** Whether queues are offered slots in an order of their own: one of them has a floor or a weight. */
   def shares: Boolean = queues.exists(q => q.floor.isDefined || q.weight.isDefined)
@@ -92,15 +105,19 @@ final case class QueueTree(
   /** Whether anything is evicted, or would be, for a queue below its floor. */
   def preempts: Boolean = preemption.mode != "off" && queues.exists(_.floor.isDefined)
 
-  /** The highest priority of a job in the queue. */
-  def maxPriority(queue: String): Int = pathOf(queue).flatMap(_.maxPriority).minOption.getOrElse(Int.MaxValue)
+  /** The highest priority of a job in the queue. @param groups of its user */
+  def maxPriority(queue: String, user: String, groups: Set[String]): Int =
+    pathOf(queue).flatMap(_.highestPriority(user, groups)).minOption.getOrElse(Int.MaxValue)
 }
 
 /** The tenants' queues at the start. @param text the setting that the tree was read from; @param file that is watched; empty: none */
-final case class QueueSettings(tree: QueueTree, text: String, file: String)
+final case class QueueSettings(tree: QueueTree = QueueTree.Empty, text: String = "", file: String = "")
 
 object QueueTree {
   private val mapper = new ObjectMapper()
+
+  /** No queues: all jobs are in none. */
+  val Empty: QueueTree = QueueTree(Nil, Nil, "")
 
   /** The paths of a queue's ancestors, from the top down, and its own. */
   def lineOf(queue: String): Seq[String] = {
@@ -115,9 +132,9 @@ object QueueTree {
     java.util.regex.Pattern.compile(
       pattern.split("\\*", -1).map(java.util.regex.Pattern.quote).mkString(".*"), java.util.regex.Pattern.DOTALL).matcher(text).matches()
 
-  /** The tree in the setting; None where it is empty. @throws BadSetting for what `spark-sched conf --queues FILE` does not write */
-  def parse(text: String): Option[QueueTree] = if (text.isEmpty) None else Some(Try(read(mapper.readTree(text))).getOrElse(
-    throw new BadSetting(s"spark.sched.queues is '${PlainText.short(text)}' but must be the one line that `spark-sched conf --queues FILE` makes of a file of queues.")))
+  /** The tree in the setting, whose text may be empty. @throws BadSetting for what `spark-sched conf --queues FILE` does not write */
+  def parse(text: String): QueueTree = if (text.isEmpty) Empty else Try(read(mapper.readTree(text))).getOrElse(
+    throw new BadSetting(s"spark.sched.queues is '${PlainText.short(text)}' but must be the one line that `spark-sched conf --queues FILE` makes of a file of queues."))
 
   private def read(root: JsonNode): QueueTree = {
     val queues = root.get("queues").elements.asScala.map(queue).toList
@@ -139,7 +156,10 @@ object QueueTree {
   private def queue(q: JsonNode): QueueSpec = QueueSpec(
     q.get("queue").asText, amount(q, "ceiling"), amount(q, "held_ceiling"), whole(q, "max_running_jobs"), whole(q, "max_waiting_jobs"),
     text(q, "wait_timeout").map(t => Words.millis(t).get), whole(q, "max_priority"),
-    texts(q, "users"), amount(q, "floor"), positive(q, "weight"), texts(q, "groups"), positive(q, "slot_hours_per_day"))
+    texts(q, "users"), amount(q, "floor"), positive(q, "weight"), texts(q, "groups"), positive(q, "slot_hours_per_day"),
+    Option(q.get("max_priorities")).fold(Seq.empty[PriorityLimit])(_.elements.asScala.map { limit =>
+      PriorityLimit(whole(limit, "max_priority").get, text(limit, "user"), text(limit, "group"))
+    }.toList))
 
   private def amount(q: JsonNode, key: String): Option[SlotAmount] = Option(q.get(key)).map { value =>
     if (value.isInt) SlotAmount(Some(value.asInt))

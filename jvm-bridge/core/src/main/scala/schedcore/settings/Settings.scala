@@ -27,7 +27,7 @@ final case class Settings(
     steeringEnabled: Boolean = true,
     uiHosts: Set[String] = Set.empty,
     jobsPerUser: Int = Settings.JobsPerUser.default.toInt,
-    queues: Option[QueueSettings] = None)
+    queues: QueueSettings = QueueSettings())
 
 /** Text that no log and no message shows. */
 final class Secret(val text: String) {
@@ -178,7 +178,7 @@ object Settings {
       steeringEnabled = read.flag(SteeringEnabled),
       uiHosts = read.hosts(UiHosts),
       jobsPerUser = read.integer(JobsPerUser, 1, MostJobs),
-      queues = QueueTree.parse(read.text(Queues)).map(QueueSettings(_, read.text(Queues), read.text(QueuesFile))))
+      queues = QueueSettings(QueueTree.parse(read.text(Queues)), read.text(Queues), read.text(QueuesFile)))
   }
 
   // The user's part of a URL, or a parameter that is called so.

@@ -34,11 +34,13 @@ final class EventLogWriter(post: LogEntry => Unit, mostJobs: Int = EventLogWrite
    *
    * @param job the key of the job that it concerns; None: all
    * @param event the planner's event about it, for programs; None: there is none
+   * @param queues the setting that the tenants' queues are from now on; None: they are as before
    */
-  def changed(atMs: Long, by: String, job: Option[String], what: String, event: Option[Event]): Unit =
+  def changed(atMs: Long, by: String, job: Option[String], what: String, event: Option[Event], queues: Option[String] = None): Unit =
     if (changes.getAndIncrement() < MostChanges) {
       val body = mapper.createObjectNode().put("by", by).put("what", what)
       job.foreach(body.put("job", _))
+      queues.foreach(body.put("queues", _))
       event.foreach(e => body.set[ObjectNode]("event", parsed(Batch.toJson(e))))
       post(LogEntry("change", atMs, body))
     }

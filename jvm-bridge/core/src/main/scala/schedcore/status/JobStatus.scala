@@ -16,10 +16,17 @@ import schedcore.plan.{EndForecast, JobPlan, Start}
  * @param gated those of them that wait for the stage's pilots first
  * @param pilots tasks that run now and are pilots
  * @param pilotsFirst whether only pilots may start
+ * @param atOnce slots without which none of its tasks starts
  */
 final case class StageFacts(
     stage: String, name: String, tasks: Int, done: Int, running: Int, waiting: Int, slotsPerTask: Int = 1,
-    pilotsFirst: Boolean = false, gated: Int = 0, pilots: Int = 0)
+    pilotsFirst: Boolean = false, gated: Int = 0, pilots: Int = 0, atOnce: Int = 1) {
+
+  /** That it can never start, and what to do. @param limit who has too few slots, and how many; @param remedy against that */
+  def neverStarts(limit: String, remedy: String): String =
+    if (atOnce > slotsPerTask) s"stage $stage needs $atOnce slots at once, and $limit: $remedy, make the stage smaller, or cancel the job"
+    else s"each task of stage $stage needs $atOnce slots, and $limit: $remedy, give its tasks fewer cores, or cancel the job"
+}
 
 /**
  * Slot time of one job so far, in slot-milliseconds.
@@ -86,8 +93,15 @@ final case class PlanForJob(
  *
  * @param name its path; None: the application has none
  * @param waits why it lets the job have no further slot, in a sentence, if the job waits for one
+ * @param place among the jobs of the queue that wait to be admitted; 0: it does not wait
+ * @param never of stages of the job that can never start as things are, by its queue or the executors, in sentences
  */
-final case class JobQueue(name: Option[String] = None, waits: Option[String] = None)
+final case class JobQueue(name: Option[String] = None, waits: Option[String] = None, never: Seq[String] = Nil, place: Int = 0)
+
+object JobQueue {
+  /** How sentences about a job that waits end. */
+  def placed(place: Int): String = s"; number $place of those that wait"
+}
 
 /**
  * A copy of one job's state at a moment, to be read without the scheduler's lock.

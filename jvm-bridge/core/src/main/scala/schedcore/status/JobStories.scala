@@ -120,6 +120,7 @@ object JobStories {
     private var left = 0
     private var state = ""
     private var reason = ""
+    private var never = Set.empty[String]
     private var held = 0
     private var heldSinceMs = 0L
     private var moves = Map.empty[(String, String), Move] // of the second of the last one, by what stands around the number
@@ -153,11 +154,14 @@ object JobStories {
     }
 
     def look(job: JobFacts, atMs: Long, plan: Option[Plan]): Unit = {
-      val stateNow = job.state.text
+      // Its place in the admission queue changes with each job before it: that is no news.
+      val stateNow = job.state.text.stripSuffix(JobQueue.placed(job.plan.queue.place))
       if (stateNow != state) {
         state = stateNow
         add(atMs, stateNow + slotsOf(job))
       }
+      job.plan.queue.never.filterNot(said => never(said) || stateNow.contains(said)).foreach(add(atMs, _))
+      never = job.plan.queue.never.toSet
       job.plan.rules.map(_.reason).filter(r => r.nonEmpty && r != reason).foreach { why =>
         reason = why
         add(atMs, s"${plan.fold("the plan")(p => s"plan ${p.number} of ${p.about.policy}")}: $why")

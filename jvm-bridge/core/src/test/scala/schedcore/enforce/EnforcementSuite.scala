@@ -112,7 +112,7 @@ final class EnforcementSuite extends AnyFunSuite {
     val ledger = new Ledger(Silent)
     ledger.executorAdded("e", 4)
     val queues = new QueueUsage(QueueTree.parse(
-      """{"default":"rest","queues":[{"queue":"team","floor":2},{"queue":"rest"}],"rules":[]}""").get)
+      """{"default":"rest","queues":[{"queue":"team","floor":2},{"queue":"rest"}],"rules":[]}"""))
     queues.capacity(4)
     Seq("late" -> "team", "begun" -> "rest").zipWithIndex.foreach { case ((job, queue), i) => queues.entered(job, queue, 0, i, 0) }
     val plans = new PlanInForce(400)

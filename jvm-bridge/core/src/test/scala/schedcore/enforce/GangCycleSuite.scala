@@ -3,7 +3,7 @@ package enforce
 
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.ledger.{Ledger, LedgerListener, PoolShare}
-import schedcore.settings.Settings
+import schedcore.settings.{QueueTree, Settings}
 
 final class GangCycleSuite extends AnyFunSuite {
   private object Nobody extends LedgerListener {
@@ -80,5 +80,52 @@ final class GangCycleSuite extends AnyFunSuite {
       WaitingGang("outside", 9, Set("a")), WaitingGang("free", 10, Set.empty))
     assert(GangCycle.youngest(gangs) === Some("c"))
     assert(GangCycle.youngest(gangs.filterNot(_.job == "b")) === None)
+  }
+
+  /** Two jobs hold two slots each of the four that their queues may have together, while others of the application are free. */
+  private def inQueues(tree: String, queueOfSecond: String): (Ledger, QueueUsage, () => Seq[WaitingGang]) = {
+    val usage = new QueueUsage(QueueTree.parse(tree))
+    val ledger = new Ledger(new HoldsOfQueues(Nobody, usage))
+    ledger.executorAdded("e", 8)
+    usage.capacity(8)
+    ledger.limitHolds(usage.mayHold, usage.shares.map(_ => usage))
+    Seq("a" -> "team.a", "b" -> queueOfSecond).zipWithIndex.foreach { case ((job, queue), n) =>
+      ledger.jobStarted(job, marked = true, rule)
+      usage.entered(job, queue, 5, n, 0)
+      ledger.jobRanked(job, 0, n)
+      ledger.stageStarted(job, s"$n.0", 0, 2, None, last = false, barrier = false, 0)
+      (0 to 1).foreach(i => ledger.taskLaunched(10L * n + i, s"$n.0", i, "e", copy = false, 0))
+      (0 to 1).foreach(i => ledger.taskEnded(10L * n + i, success = true, 100))
+    }
+    assert(ledger.heldBy("a") === 2 && ledger.heldBy("b") === 2 && usage.used("team") === 4)
+    val gangs = () => Seq("a" -> 1, "b" -> 2).map { case (job, arrival) =>
+      WaitingGang(job, arrival, ledger.heldUpBy(job, 3) ++ usage.heldUpBy(job, 3, ledger.isSafe(_, job)))
+    }
+    (ledger, usage, gangs)
+  }
+
+  private val below = """{"queue":"team","ceiling":4},{"queue":"team.a","floor":2},{"queue":"team.b","floor":2}"""
+
+  test("gangs of two queues whose floors fill the ceiling above them do not wait for each other for ever") {
+    val (ledger, usage, gangs) = inQueues(s"""{"default":"team.a","queues":[$below],"rules":[]}""", "team.b")
+    assert(Seq("a", "b").map(job => usage.room(job, ledger.isSafe(_, job))) === Seq(2, 2), "neither has room for three")
+    assert(gangs().map(_.heldUpBy) === Seq(Set("b"), Set("a")))
+    assert(GangCycle.youngest(gangs()) === Some("b"))
+    ledger.giveWay("b", 200)
+    assert(usage.room("a", ledger.isSafe(_, "a")) === 4 && GangCycle.youngest(gangs()).isEmpty)
+    assert(usage.violations() === Nil)
+  }
+
+  test("in one queue the earlier gang takes what the later one holds, so that nobody waits in a circle") {
+    val (ledger, usage, gangs) = inQueues(s"""{"default":"team.a","queues":[$below],"rules":[]}""", "team.a")
+    assert(Seq("a", "b").map(job => usage.room(job, ledger.isSafe(_, job))) === Seq(4, 2))
+    assert(gangs().map(_.heldUpBy) === Seq(Set.empty, Set("a")) && GangCycle.youngest(gangs()).isEmpty)
+  }
+
+  test("where tasks that run keep a gang waiting, too, no held slots are given up for it") {
+    val (ledger, usage, _) = inQueues(s"""{"default":"team.a","queues":[$below],"rules":[]}""", "team.b")
+    usage.entered("c", "team.a", 0, 3, 0)
+    usage.launched("c", 2)
+    assert(usage.heldUpBy("a", 3, ledger.isSafe(_, "a")).isEmpty)
   }
 }

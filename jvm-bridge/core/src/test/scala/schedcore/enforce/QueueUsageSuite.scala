@@ -23,8 +23,11 @@ final class QueueUsageSuite extends AnyFunSuite {
     assert(QueueTree.parse("").isEmpty)
   }
 
+  /** Without a tree: no queues. */
+  private def treeOf(node: JsonNode): QueueTree = Option(node.required("tree")).filterNot(_.isNull).fold(QueueTree.Empty)(tree => QueueTree.parse(tree.toString))
+
   private def play(sequence: JsonNode): Unit = {
-    val usage = new QueueUsage(QueueTree.parse(sequence.required("tree").toString).get)
+    val usage = new QueueUsage(treeOf(sequence))
     sequence.required("steps").elements().asScala.zipWithIndex.foreach { case (step, i) =>
       val expected = Option(step.get("expect")).filterNot(_.isNull).fold("()")(_.toString)
       assert(answer(usage, step) === expected, s"sequence ${sequence.path("seed")}, step ${i + 1}: $step")
@@ -43,7 +46,7 @@ final class QueueUsageSuite extends AnyFunSuite {
         list(usage.uses.map(use => usage.ceiling(use.spec.path).toString))
       case "entered" => usage.entered(job, text("queue"), int("priority"), int("arrival"), step.required("now_ms").asLong).toString
       case "changed" =>
-        val tree = QueueTree.parse(step.required("tree").toString).get
+        val tree = treeOf(step)
         list(usage.changed(tree, job => tree.place(step.required("users").path(job).asText(""), "", "")).map(quoted))
       case "freed" =>
         val due = usage.nextFreedMs.fold("null")(_.toString)
@@ -94,6 +97,8 @@ final class QueueUsageSuite extends AnyFunSuite {
       case "place" =>
         val groups = step.path("groups").elements().asScala.map(_.asText).toSet
         quoted(usage.tree.place(text("user"), text("name"), text("class"), groups))
+      case "max_priority" =>
+        usage.tree.maxPriority(text("queue"), text("user"), texts("groups").toSet).toString
       case "uses" => list(usage.uses.map(u => list(Seq(u.running, u.held, u.peak, u.jobs, u.waiting, u.refused).map(_.toString))))
     }
   }

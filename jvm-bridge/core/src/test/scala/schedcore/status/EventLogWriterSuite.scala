@@ -60,7 +60,9 @@ final class EventLogWriterSuite extends AnyFunSuite {
     assert(entries.head.body.toString ===
       """{"by":"ada","what":"job etl: resumed","job":"mark-1","event":{"type":"job_changed","time_ms":5,""" +
         """"job":"mark-1","priority":7,"isolation":0.5,"deadline_ms":null,"on_hold":false,"by":"ada"}}""")
-    assert(!entries(1).body.has("job") && !entries(1).body.has("event"))
+    assert(Seq("job", "event", "queues").forall(!entries(1).body.has(_)))
+    val queues = logged()(_.changed(7, "ada", None, "queue etl is gone", None, Some("")))
+    assert(queues.map(_.body.toString) === Seq("""{"by":"ada","what":"queue etl is gone","queues":""}"""))
   }
 
   test("plans are logged when the policy in force or the planner changes, documents once a minute") {

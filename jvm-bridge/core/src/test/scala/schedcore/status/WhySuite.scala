@@ -54,6 +54,21 @@ final class WhySuite extends AnyFunSuite {
     }
   }
 
+  test("a stage that can never start is named with what it needs, what there is, and what to do") {
+    val gang = stage.copy(tasks = 12, waiting = 12, atOnce = 12)
+    val never = gang.neverStarts("queue etl has at most 8", "raise the ceiling")
+    assert(never === "stage 4.0 needs 12 slots at once, and queue etl has at most 8: raise the ceiling, make the stage smaller, or cancel the job")
+    assert(stage.copy(slotsPerTask = 4, atOnce = 4).neverStarts("queue etl has at most 2", "raise the ceiling") ===
+      "each task of stage 4.0 needs 4 slots, and queue etl has at most 2: raise the ceiling, give its tasks fewer cores, or cancel the job")
+    val stories = new JobStories
+    val job = waits("report").copy(stages = Seq(gang, stage), plan = PlanForJob(queue = JobQueue(Some("etl"), None, Seq(never))))
+    stories.submitted(job.mark.key, Now)
+    for (later <- 0 to 2) stories.look(job, Now + later)
+    assert(stories.of(job.mark.key).map(_.text) === Seq("submitted", "waiting for slots, wants 20 slots", never), "once, beside another stage")
+    stories.look(job.copy(plan = PlanForJob(queue = JobQueue(Some("etl"), Some(s"waits: $never"), Seq(never)))), Now + 9)
+    assert(stories.of(job.mark.key).map(_.text).count(_.contains(never)) === 2, "the state, when nothing else of the job can start")
+  }
+
   test("a job that does not wait says what it has") {
     val job = runs("report", 3)
     assert(why(job)() === "runs on 3 slots")

@@ -91,7 +91,7 @@ private[spark] final class SchedTaskScheduler(
 
   override def stop(exitCode: Int): Unit = {
     AllSteps(
-      () => { revival.stop(); timer.stop(); steering.stop(); records.groups.foreach(_.stop()) },
+      () => { revival.stop(); timer.stop(); steering.stop(); records.groups.stop() },
       () => timer.join(), // A running look would write into the event log after that is closed.
       () => allocation.foreach(_.stop()),
       () => arrivals.sqlOutlook.stop(),
@@ -138,10 +138,13 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- stages ------------------------------------------------------------------------------------------------
 
-  /** Learns the groups of the task set's user first, where queues ask for them: not under the lock, since it may take a moment. */
+  /**
+   * Learns the task set's user first, and the groups of that where queues ask for them: not under the lock, since it may take a moment.
+   */
   override def submitTasks(taskSet: TaskSet): Unit = {
-    for (groups <- records.groups if records.queues.exists(_.tree.usesGroups))
-      failOpen("groups", ())(groups.learn(synchronized(arrivals.userOf(taskSet))))
+    failOpen("users", ())(Option(taskSet.properties).flatMap(p => Option(p.getProperty(SparkContext.SPARK_JOB_GROUP_ID)))
+      .foreach(records.statementUsers.await))
+    if (records.queues.exists(_.tree.usesGroups)) failOpen("groups", ())(records.groups.learn(synchronized(arrivals.userOf(taskSet))))
     super.submitTasks(taskSet)
   }
 

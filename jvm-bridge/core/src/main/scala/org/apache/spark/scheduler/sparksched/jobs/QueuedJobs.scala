@@ -11,6 +11,7 @@ import schedcore.enforce.QueueUsage
 import schedcore.ledger.Ledger
 import schedcore.marks.JobMark
 import schedcore.settings.{MarkWarning, QueueTree}
+import schedcore.status.{JobQueue, Why}
 
 /**
  * The application's jobs in the tenants' queues. Used under the scheduler's lock only.
@@ -28,6 +29,7 @@ private[sparksched] final class QueuedJobs(
 
   private var admissions = 0L
   private val refusals = mutable.LinkedHashMap.empty[String, Refused]
+  private val came = mutable.HashMap.empty[String, Came] // of the jobs that wait
 
   /** Jobs so far that were admitted after they had waited: slots must be offered to them. */
   def admitted: Long = admissions
@@ -37,10 +39,14 @@ private[sparksched] final class QueuedJobs(
   /** The mark with a priority that the job's queue allows. Nobody is warned of a priority that nobody has set. */
   def limited(mark: JobMark): JobMark = {
     val queue = queueOf(mark)
-    val most = queues.tree.maxPriority(queue)
+    val user = mark.user.getOrElse("")
+    val most = queues.tree.maxPriority(queue, user, groupsFor(queues.tree, user))
     if (mark.priority <= most) mark
-    else mark.copy(priority = most, warnings = mark.warnings ++ Option.when(mark.priority > 0)(MarkWarning(
-      s"${JobMark.Prefix}priority is ${mark.priority} but max_priority of queue $queue is $most: lowered to it", limited = true)))
+    else {
+      val own = if (queues.tree.pathOf(queue).exists(_.maxPriorities.nonEmpty)) s" for user ${PlainText.of(user)}" else ""
+      mark.copy(priority = most, warnings = mark.warnings ++ Option.when(mark.priority > 0)(MarkWarning(
+        s"${JobMark.Prefix}priority is ${mark.priority} but max_priority of queue $queue is $most$own: lowered to it", limited = true)))
+    }
   }
 
   // ---- jobs: admission -----------------------------------------------------------------------------------------
@@ -52,25 +58,37 @@ private[sparksched] final class QueuedJobs(
   }
 
   private def enter(mark: JobMark, arrival: Int, nowMs: Long): Unit =
-    if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) refusals -= mark.key
-    else refusals(mark.key) = new Refused(nowMs)
+    if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) {
+      refusals -= mark.key
+      noteWaits(mark.key, nowMs)
+    } else refusals(mark.key) = new Refused(nowMs)
+
+  private def noteWaits(job: String, nowMs: Long): Unit =
+    if (!queues.admitted(job)) came(job) = Came(nowMs, queues.position(job))
+
+  /** What a job does that is admitted. */
+  private def admitted(job: String, nowMs: Long): String = came.remove(job).fold(Admitted) { c =>
+    s"$Admitted after ${Why.length(nowMs - c.atMs)}; it came as number ${c.place} of those that waited"
+  }
 
   private def queueOf(mark: JobMark): String = placed(queues.tree, mark)
   private def placed(tree: QueueTree, mark: JobMark): String = {
     val user = mark.user.getOrElse("")
-    tree.place(user, mark.name, mark.jobClass.getOrElse(""), if (tree.usesGroups) groups(user).getOrElse(Set.empty) else Set.empty)
+    tree.place(user, mark.name, mark.jobClass.getOrElse(""), groupsFor(tree, user))
   }
+  private def groupsFor(tree: QueueTree, user: String): Set[String] =
+    if (tree.usesGroups) groups(user).getOrElse(Set.empty) else Set.empty
 
   /** A sentence where the groups of the job's user matter and are unknown: then no right counts that a group has. */
   def withoutGroups(mark: JobMark): Option[String] = {
     val user = mark.user.getOrElse("")
     Option.when(queues.tree.usesGroups && groups(user).isEmpty)(
-      s"the groups of user ${PlainText.of(user)} are unknown: queues and rules by group do not count for this job")
+      s"the groups of user ${PlainText.of(user)} are unknown: queues, rules and priorities by group do not count for this job")
   }
 
   /** A stage of a Spark job begins. A later Spark job of a cancelled job, or of one that left its queue, comes into the queue again. */
   def stageBegan(mark: JobMark, arrival: Int, sparkJob: Int, nowMs: Long): Unit =
-    if (queues.queueOf(mark.key).isEmpty) enter(mark, arrival, nowMs)
+    if (!queues.knows(mark.key)) enter(mark, arrival, nowMs)
     else refusals.get(mark.key).foreach { refused =>
       if (refused.cancelledTo.exists(sparkJob > _)) enter(mark, arrival, nowMs)
       else if (refused.isFinal) cancel(mark.key, mark.name, Seq(sparkJob))
@@ -80,8 +98,11 @@ private[sparksched] final class QueuedJobs(
   def look(nowMs: Long): Seq[(String, String)] = {
     val freed = queues.freed(nowMs)
     admissions += freed.size
-    queues.overdue(nowMs).foreach(refusals(_) = new Refused(nowMs, timedOut = true))
-    freed.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+    queues.overdue(nowMs).foreach { job =>
+      came -= job
+      refusals(job) = new Refused(nowMs, timedOut = true)
+    }
+    freed.map(job => job -> admitted(job, nowMs)) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /** The application enforces from now on: its refused jobs are no longer let run, and may have a place. @return those that have */
@@ -96,6 +117,7 @@ private[sparksched] final class QueuedJobs(
     queues.entered(candidates, nowMs).map { job =>
       refusals -= job
       if (queues.admitted(job)) admissions += 1
+      noteWaits(job, nowMs)
       job -> waits(job, 1).getOrElse(Admitted)
     }
   }
@@ -133,9 +155,10 @@ private[sparksched] final class QueuedJobs(
   /** @return the jobs that come in its place, with what they do */
   def ended(job: String, nowMs: Long): Seq[(String, String)] = {
     refusals -= job
+    came -= job
     val next = queues.left(job)
     admissions += next.size
-    next.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+    next.map(other => other -> admitted(other, nowMs)) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /**
@@ -159,14 +182,18 @@ private[sparksched] final class QueuedJobs(
    */
   def changed(tree: QueueTree, mark: String => Option[JobMark], nowMs: Long): Seq[(String, String)] = {
     val moved = mutable.ListBuffer.empty[(String, String)]
-    val admitted = queues.changed(tree, job => {
+    val begins = queues.changed(tree, job => {
       val queue = mark(job).fold(tree.default)(placed(tree, _))
-      moved += job -> s"its queue ${queues.queueOf(job).getOrElse("")} is gone, and it is in queue $queue"
+      moved += job -> (queues.queueOf(job) match {
+        case _ if tree.isEmpty => "the application has no queues any more"
+        case Some(before) => s"its queue $before is gone, and it is in queue $queue"
+        case None => s"the application has queues from now on, and it is in queue $queue"
+      })
       queue
     })
-    admissions += admitted.size
+    admissions += begins.size
     limitHolds()
-    moved.toList ++ admitted.map(_ -> Admitted) ++ enterAfterAll(nowMs)(!_.timedOut)
+    moved.toList ++ begins.map(job => job -> admitted(job, nowMs)) ++ enterAfterAll(nowMs)(!_.timedOut)
   }
 
   /** The ledger asks the queues about held slots, and about shares only if there are some. */
@@ -178,7 +205,7 @@ private[sparksched] final class QueuedJobs(
   /** Before the ledger is told: the task takes the place of held slots of its queues where these are at their ceilings. */
   def launched(job: String, executor: String, slots: Int, nowMs: Long): Unit = {
     val own = math.min(slots, ledger.heldOn(executor, job))
-    if (slots > own) queues.givesUp(job, slots - own, ledger.isSafe(_, job)).foreach(ledger.giveUp(_, nowMs))
+    if (slots > own && !queues.tree.isEmpty) queues.givesUp(job, slots - own, ledger.isSafe(_, job)).foreach(ledger.giveUp(_, nowMs))
     queues.advance(nowMs)
     queues.launched(job, slots, own)
   }
@@ -193,21 +220,39 @@ private[sparksched] final class QueuedJobs(
 
   def pathOf(job: String): Option[String] = queues.queueOf(job)
 
-  /** Why the job gets no further slot, as far as its queue decides. @param slots that one of its tasks needs */
-  def waits(job: String, slots: Int): Option[String] =
-    if (queues.admitted(job)) queues.atCeiling(job, slots, ledger.isSafe(_, job))
-      .map(queue => s"waits: queue $queue is at its ceiling of ${counted(queues.ceiling(queue), "slot")}")
+  /** The queue of its path whose ceiling never lets the job have so many slots at once, with the ceiling. */
+  def tooNarrow(job: String, slots: Int): Option[(String, Int)] = queues.tooNarrow(job, slots)
+
+  /**
+   * Why the job gets no further slot, as far as its queue decides.
+   *
+   * @param slots that it needs at once
+   * @param never why none of its stages that wait can start at all
+   */
+  def waits(job: String, slots: Int, never: Option[String] = None): Option[String] =
+    if (queues.admitted(job) || queues.tree.isEmpty)
+      never.map(said => s"waits: $said").orElse(queues.atCeiling(job, slots, ledger.isSafe(_, job)).map { queue =>
+        val ceiling = counted(queues.ceiling(queue), "slot")
+        if (slots == 1) s"waits: queue $queue is at its ceiling of $ceiling"
+        else s"waits: of its ceiling of $ceiling queue $queue has fewer left than the $slots that are needed at once"
+      })
     else Some(refusals.get(job) match {
       case Some(refused) if refused.isFinal => s"refused: ${why(job, refused)}"
       case Some(refused) => s"has no place: ${why(job, refused)}"
-      case None => s"waits to be admitted: ${full(job)}; number ${queues.position(job)} of those that wait"
+      case None => s"waits to be admitted: ${full(job)}${JobQueue.placed(place(job))}"
     })
+
+  /** Its place among those of its queue that wait; 0: it does not wait. */
+  def place(job: String): Int = queues.position(job)
 }
 
 private object QueuedJobs {
   /** Until a refused job is cancelled: longer than the listener bus mostly needs to report that another one ended. */
   val GraceMs = 1000L
   val Admitted = "its queue admits it"
+
+  /** A job that waits. @param place the one that it had when it came */
+  private final case class Came(atMs: Long, place: Int)
 
   /** A job that its queue neither runs nor lets wait. @param timedOut it has waited for too long, rather than found too many that wait */
   final class Refused(val sinceMs: Long, val timedOut: Boolean = false) {

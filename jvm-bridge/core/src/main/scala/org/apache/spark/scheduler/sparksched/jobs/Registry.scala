@@ -317,11 +317,13 @@ private[sparksched] final class Registry(
       rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.attempts.runningSlots, ledger.heldBy(key), use.copiedSlots,
       SlotTimes(use.runMs(nowMs), held.heldMs, use.evictedMs, use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),
-      onHold = orders.isOnHold(key), plan = PlanForJob(queue = JobQueue(queued.flatMap(_.pathOf(key)))))
+      onHold = orders.isOnHold(key), plan = PlanForJob(queue = JobQueue(queued.flatMap(_.pathOf(key)), place = queued.fold(0)(_.place(key)))))
   }
 
-  /** Why its queue lets a job have no further slot. @param slots that one of its tasks needs */
-  def queueWaits(job: String, slots: Int): Option[String] = queued.flatMap(_.waits(job, slots))
+  /** As of [[QueuedJobs.waits]]. */
+  def queueWaits(job: String, slots: Int, never: Option[String]): Option[String] = queued.flatMap(_.waits(job, slots, never))
+  /** As of [[QueuedJobs.tooNarrow]]. */
+  def queueTooNarrow(job: String, slots: Int): Option[(String, Int)] = queued.flatMap(_.tooNarrow(job, slots))
 
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 

@@ -339,7 +339,8 @@ private[sparksched] final class OfferRound(
   /** Breaks a cycle of jobs that wait for each other's held slots: the youngest one releases its own. Returns whether one did. */
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
     val waiting = gangs.iterator.filter(_.waitsAsGang).map { gang =>
-      WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.slotsPerTask * gang.numTasks))
+      val inQueues = records.queues.fold(Set.empty[String])(_.heldUpBy(gang.job, gang.atOnce, ledger.isSafe(_, gang.job)))
+      WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.atOnce) ++ inQueues)
     }.toList
     val youngest = GangCycle.youngest(waiting)
     youngest.foreach(ledger.giveWay(_, nowMs))

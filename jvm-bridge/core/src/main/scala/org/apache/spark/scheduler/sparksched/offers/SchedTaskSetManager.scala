@@ -137,7 +137,9 @@ private[sparksched] class SchedTaskSetManager(
     val behindPilots = scheduler.enforcing && pilotsFirst
     StageFacts(
       stage, "", numTasks, tasksDone, runningTasks, left, slotsPerTask, behindPilots,
-      gated = if (behindPilots) math.max(0, left - idlePilots.size) else 0, runningPilots.size)
+      gated = if (behindPilots) math.max(0, left - idlePilots.size) else 0, runningPilots.size,
+      // The tasks of a pipelined group begin together, each on one slot.
+      math.max(atOnce, place.groupTasks.filter(_ => tasksDone == 0 && runningTasks == 0).getOrElse(0)))
   }
 
   /** Pilots that run now, while the other tasks wait for them. */

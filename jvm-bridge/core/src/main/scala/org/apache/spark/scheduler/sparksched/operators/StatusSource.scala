@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.sparksched.jobs.Registry
+import org.apache.spark.util.Utils
 import schedcore.{Pace, PlainText}
 import schedcore.events.Event
 import schedcore.ledger.Ledger
@@ -69,10 +70,9 @@ private[sparksched] final class StatusSource(
   /** The tenants' queues as they are in force, as JSON; `tree` is null where the application has none. */
   def queueTree: String = {
     val root = mapper.createObjectNode().put("schema", StatusDocument.Schema)
-    scheduler.steering.queuesInForce.fold[Any](root.putNull("tree")) { q =>
-      root.put("version", q.version).put("from", PlainText.of(q.from)).put("since_ms", q.sinceMs)
-      root.set[ObjectNode]("tree", mapper.readTree(q.text))
-    }
+    val q = scheduler.steering.queuesInForce
+    root.put("version", q.version).put("from", PlainText.of(q.from)).put("since_ms", q.sinceMs)
+    if (q.text.isEmpty) root.putNull("tree") else root.set[ObjectNode]("tree", mapper.readTree(q.text))
     val warnings = root.putArray("warnings")
     scheduler.steering.warnings.foreach(warnings.add(_))
     root.toString
@@ -94,6 +94,7 @@ private[sparksched] final class StatusSource(
     if (sampled) timeline.sample(document.executors, document.nowMs)
     registry.stories.forgetOld(document.nowMs)
     document.jobs.foreach(registry.stories.look(_, document.nowMs, document.plans.inForce))
+    warnOf(neverStarting(document.jobs))
     metrics.looked(document)
     val ended = registry.stories.takeEnded()
     book.foreach(_.look(document.copy(executors = Nil), ended))
@@ -104,6 +105,20 @@ private[sparksched] final class StatusSource(
       timeline.clear()
       logWarning("spark_sched: the stories of jobs can no longer be written", thrown)
   }
+
+  private var warned = Set.empty[String]
+  /** Into the driver's log, each once. */
+  private def warnOf(never: Seq[String]): Unit = {
+    never.filterNot(warned).foreach(said => logWarning(s"spark_sched: $said"))
+    warned = never.toSet
+  }
+
+  /** Of stages that can never start as things are. */
+  private def neverStarting(jobs: Seq[JobFacts]): Seq[String] =
+    jobs.flatMap(job => job.plan.queue.never.map(said => PlainText.of(s"job ${job.mark.shown}: $said")))
+
+  private def shortened(said: Seq[String]): Seq[String] =
+    said.take(MostWarnings) ++ Option.when(said.sizeIs > MostWarnings)(s"${said.size - MostWarnings} further stages can never start")
 
   private def made(withStories: Boolean, withExecutors: Boolean = true, withReasons: Boolean = true)(
       chosen: Copied => Seq[JobFacts]): StatusDocument = {
@@ -124,7 +139,8 @@ private[sparksched] final class StatusSource(
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
       facts.classes.beside(facts.jobs, facts.nowMs), scheduler.steering.reservationsPaused, scheduler.steering.mode,
       facts.users.beside(facts.jobs, facts.nowMs),
-      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queuesWithSums, scheduler.steering.warnings)
+      if (withReasons) list.map(job => job.mark.key -> why.of(job)).toMap else Map.empty, facts.queuesWithSums,
+      scheduler.steering.warnings ++ shortened(neverStarting(facts.jobs)))
   }
 
   /** All that the scheduler's lock is needed for; to be called under it. */
@@ -154,6 +170,7 @@ private[sparksched] final class StatusSource(
     val plans = scheduler.records.plans
     val found = registry.jobFacts(nowMs)(stageFacts)
     val (forecasts, queued) = (plans.forecasts, plans.queued)
+    lazy val capacity = registry.executors.capacity
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
     val holders = mutable.HashMap.empty[(Int, Option[String], Option[String], Int), Seq[String]]
     lazy val holding = found.filter(_.heldSlots > 0)
@@ -179,11 +196,25 @@ private[sparksched] final class StatusSource(
       val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
       job.copy(
         plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil, queued.get(key),
-          job.plan.queue.copy(waits = job.stages.filter(_.waiting > 0).map(_.slotsPerTask).minOption.filter(_ => scheduler.enforcing)
-            .flatMap(registry.queueWaits(key, _)))),
+          if (scheduler.enforcing) queueOf(job, capacity) else job.plan.queue),
         heldUpBy = if (stuck) heldUpBy(job) else Nil)
     }
   }
+
+  private def queueOf(job: JobFacts, capacity: => (Int, Int)): JobQueue = {
+    val waiting = job.stages.filter(_.waiting > 0)
+    val never = waiting.flatMap(stage => tooFewSlots(job.mark.key, stage.atOnce, capacity).map { case (limit, remedy) => stage.neverStarts(limit, remedy) })
+    val none = never.headOption.filter(_ => never.size == waiting.size)
+    job.plan.queue.copy(waits = waiting.map(_.atOnce).minOption.flatMap(registry.queueWaits(job.mark.key, _, none)), never = never)
+  }
+
+  /** Who never has so many slots at once, and how many, and what to do. Where Spark asks for executors there may be more later. */
+  private def tooFewSlots(job: String, wanted: Int, capacity: => (Int, Int)): Option[(String, String)] = if (wanted <= 1) None else {
+    val (executors, slots) = capacity
+    registry.queueTooNarrow(job, wanted).map { case (queue, most) => s"queue $queue has at most $most" -> "raise the ceiling" }
+      .orElse(Option.when(executors > 0 && slots < wanted && !asksForExecutors)(s"the executors have $slots" -> "add executors"))
+  }
+  private lazy val asksForExecutors = Utils.isDynamicAllocationEnabled(context.conf)
 
   private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = scheduler.taskSetOf(stage.stage).map(_.facts.copy(name = stage.name))
 
@@ -195,6 +226,8 @@ private[sparksched] final class StatusSource(
 private[sparksched] object StatusSource {
   private val mapper = new ObjectMapper
 
+  /** Of stages that can never start. */
+  val MostWarnings = 5
   /** A look at so few takes less than its share, but for the first ones, whose code is not compiled yet. */
   val FewJobs = 100
   /** The share of the time that looks may take. */

@@ -30,13 +30,13 @@ private[sparksched] final class Steering(
   @volatile private var switches = Switches(configured, scheduler.settings.mode, reservationsPaused = false)
   @volatile private var enforces = scheduler.settings.mode == Modes.On
 
-  @volatile private var queues = scheduler.settings.queues.map(q => QueuesInForce(q.text))
+  @volatile private var queues = QueuesInForce(scheduler.settings.queues.text)
   @volatile private var queueFault = Option.empty[String]
 
   @volatile private var eventLog: Option[EventLogWriter] = None
 
-  private val queueFile = scheduler.settings.queues.filter(_.file.nonEmpty).map { q =>
-    new QueueFile(new File(q.file), new QueueFileReader(context.conf, scheduler.settings.planner).read, queueFileRead(q.file, _))
+  private val queueFile = Option(scheduler.settings.queues.file).filter(_.nonEmpty).map { file =>
+    new QueueFile(new File(file), new QueueFileReader(context.conf, scheduler.settings.planner).read, queueFileRead(file, _))
   }
 
   /** From now on the file of queues is watched, if there is one. */
@@ -64,8 +64,8 @@ private[sparksched] final class Steering(
   /** Whether an operator lets no job hold slots. */
   def reservationsPaused: Boolean = switches.reservationsPaused
 
-  /** The tenants' queues; None: the application has none. */
-  def queuesInForce: Option[QueuesInForce] = queues
+  /** The tenants' queues. */
+  def queuesInForce: QueuesInForce = queues
 
   /** What people must know of changes that did not take place. */
   def warnings: Seq[String] = queueFault.toList
@@ -233,23 +233,22 @@ private[sparksched] final class Steering(
   // ---- the tenants' queues -------------------------------------------------------------------------------------
 
   /** @param version of the queues that the change is made of: others may have changed them meanwhile. None: that does not matter */
-  private def changeQueues(text: String, version: Option[String], by: String): Either[Refusal, String] = parsed(text).flatMap { tree =>
+  private def changeQueues(given: String, version: Option[String], by: String): Either[Refusal, String] = parsed(given.trim).flatMap { tree =>
+    val text = given.trim
     // Jobs may be placed again.
-    if (tree.usesGroups) for (groups <- scheduler.records.groups; user <- scheduler.synchronized(registry.usersOfJobs)) groups.learn(user)
+    if (tree.usesGroups) scheduler.synchronized(registry.usersOfJobs).foreach(scheduler.records.groups.learn(_))
     scheduler.steered[Either[Refusal, String]](Left(NotScheduling)) { nowMs =>
-      val before = queues.getOrElse(QueuesInForce(""))
-      if (scheduler.records.queues.isEmpty)
-        Left(Refusal("no_queues", "the application has no queues: start it with --queues FILE to change them later"))
-      else if (version.exists(_ != before.version.toString))
+      val before = queues
+      if (version.exists(_ != before.version.toString))
         Left(Refusal("changed_meanwhile", "the queues were changed meanwhile: look at them and change them again"))
       else {
         val said = QueueChange.described(before.text, text)
         if (said.isEmpty) Right("the queues are so already: nothing was changed")
         else {
-          queues = Some(QueuesInForce(text, before.version + 1, by, nowMs))
+          queues = QueuesInForce(text, before.version + 1, by, nowMs)
           registry.queuesChanged(tree, nowMs)
           audit(by, said)
-          eventLog.foreach(_.changed(nowMs, by, None, PlainText.of(said), None))
+          eventLog.foreach(_.changed(nowMs, by, None, PlainText.of(said), None, Some(text)))
           Right(said)
         }
       }
@@ -257,12 +256,15 @@ private[sparksched] final class Steering(
   }
 
   private def parsed(text: String): Either[Refusal, QueueTree] =
-    try QueueTree.parse(text.trim).toRight(bad("tree is empty but must have queues"))
+    try Right(QueueTree.parse(text))
     catch { case e: BadSetting => Left(bad(e.getMessage)) }
 
   /** The file of queues was read. @param found what is wrong with it, or the setting that it becomes */
   private def queueFileRead(file: String, found: Either[String, String]): Unit = {
-    val refused = found.fold(Some(_), changeQueues(_, None, s"the file $file").fold(r => Some(r.sentence), _ => None))
+    val refused = found.fold(Some(_), text =>
+      // An editor, or a full disk, may have emptied it. Before there are queues, it only waits for them.
+      if (text.isEmpty) Option.when(!QueueTree.parse(queues.text).isEmpty)(s"$file is empty: to remove all queues use `spark-sched queue clear`")
+      else changeQueues(text, None, s"the file $file").fold(r => Some(r.sentence), _ => None))
     refused.foreach(sentence => logWarning(PlainText.of(s"spark_sched: the file of queues is refused, the queues stay as they are: $sentence")))
     queueFault = refused.map(sentence => PlainText.of(s"the file of queues is refused, the queues stay as they are: $sentence"))
   }

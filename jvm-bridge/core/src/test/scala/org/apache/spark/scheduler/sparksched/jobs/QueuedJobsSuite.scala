@@ -10,6 +10,7 @@ import schedcore.events.{Event, EventQueue, HeldSlotEvents}
 import schedcore.ledger.{Ledger, TaskShape}
 import schedcore.marks.JobMark
 import schedcore.settings.{Modes, QueueTree, Settings}
+import schedcore.status.StageFacts
 
 /** Jobs that wait in their queues, are refused, and come back. */
 final class QueuedJobsSuite extends AnyFunSuite {
@@ -21,7 +22,7 @@ final class QueuedJobsSuite extends AnyFunSuite {
     private val plans = new ReceivedPlans(400)
     private var modeNow = mode
     val cancelled = mutable.ArrayBuffer.empty[(Int, String)]
-    val usage = new QueueUsage(QueueTree.parse(s"""{"queues":[{"queue":"q",$limits}],"rules":[],"default":"q"}""").get)
+    val usage = new QueueUsage(QueueTree.parse(s"""{"queues":[{"queue":"q",$limits}],"rules":[],"default":"q"}"""))
     val queued = new QueuedJobs(usage, ledger, (sparkJob, why) => if (modeNow == Modes.On) cancelled += sparkJob -> why)
     val registry = new Registry(
       Settings.from(Map("spark.sched.mode" -> mode)), ledger, queue, "me", _ => (), (_, _, _) => (), queued = Some(queued))
@@ -137,6 +138,11 @@ final class QueuedJobsSuite extends AnyFunSuite {
     val plain = below.stage(1, 0)
     assert(below.registry.priority(plain) === -2 && below.registry.warnings.limited === 0)
     assert(below.registry.jobFacts(0)(_ => None).flatMap(_.mark.warnings) === Nil)
+    val byUser = new World(""""max_priority":3,"max_priorities":[{"user":"ann","max_priority":9}]""")
+    val jobs = Seq("ann", "bob").zipWithIndex.map { case (user, n) => byUser.stage(n, 0, "id" -> user, "user" -> user, "priority" -> "12") }
+    assert(jobs.map(byUser.registry.priority) === Seq(9, 3))
+    assert(byUser.story(jobs.head).contains(
+      "mark: spark.sched.job.priority is 12 but max_priority of queue q is 9 for user ann: lowered to it"))
   }
 
   test("places among many that wait follow priority and arrival, also after one changes and one leaves") {
@@ -149,15 +155,34 @@ final class QueuedJobsSuite extends AnyFunSuite {
     assert(Seq(jobs.last, jobs.head, jobs(1), jobs(2)).map(w.usage.position) === Seq(1, 2, 0, 3))
   }
 
+  test("a job's story has its place when it came and how long it waited, and none of the places between") {
+    val w = new World(""""max_running_jobs":1""")
+    val jobs = (1 to 4).map(w.stage(_, 1000))
+    def look(atMs: Long): Unit = w.registry.jobFacts(atMs)(_ => None).foreach { job =>
+      val waits = w.registry.queueWaits(job.mark.key, 1, None)
+      w.registry.stories.look(job.copy(stages = Seq(StageFacts("1.0", "", 2, 0, 0, 2)),
+        plan = job.plan.copy(queue = job.plan.queue.copy(waits = waits))), atMs)
+    }
+    look(2000)
+    for (n <- 0 to 2) {
+      w.ends(jobs(n), n + 1, 3000 + 15500 * n)
+      look(3500 + 15500 * n)
+    }
+    val waits = "waits to be admitted: queue q runs 1 job, its most"
+    assert(w.story(jobs(3)) === Seq(
+      "submitted", s"$waits; number 3 of those that wait", "stage 4.0 of 2 tasks is ready: ", s"$waits, wants 2 slots",
+      "its queue admits it after 33 s; it came as number 3 of those that waited", "waiting for slots, wants 2 slots"))
+  }
+
   test("changed queues keep the jobs that they have, place the others again, and admit those that may run now") {
     val w = new World(onePlace.replace(""""max_waiting_jobs":0""", """"max_waiting_jobs":5"""))
     val Seq(first, second, third) = Seq(1, 2, 3).map(w.stage(_, 0))
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, false, false))
-    w.registry.queuesChanged(QueueTree.parse("""{"queues":[{"queue":"q","max_running_jobs":2}],"rules":[],"default":"q"}""").get, 10)
+    w.registry.queuesChanged(QueueTree.parse("""{"queues":[{"queue":"q","max_running_jobs":2}],"rules":[],"default":"q"}"""), 10)
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.registry.admissions === 1)
-    assert(w.story(second).last === "its queue admits it")
+    assert(w.story(second).last.startsWith("its queue admits it after 0 s; it came as number 1"))
     val next = """{"queues":[{"queue":"other","max_running_jobs":1,"ceiling":1},{"queue":"rest"}],"rules":[{"queue":"other","user":"me"}],"default":"rest"}"""
-    w.registry.queuesChanged(QueueTree.parse(next).get, 20)
+    w.registry.queuesChanged(QueueTree.parse(next), 20)
     assert(w.usage.queueOf(first) === Some("other") && w.story(first).last === "its queue q is gone, and it is in queue other")
     // Two run, which is more than may, and none of them stops.
     assert(Seq(first, second, third).map(w.usage.admitted) === Seq(true, true, false) && w.usage.ceiling("other") === 1)
@@ -167,8 +192,30 @@ final class QueuedJobsSuite extends AnyFunSuite {
     assert(w.usage.admitted(third))
   }
 
+  test("jobs that came before there were queues run on in the queues that come, and after these are gone nobody waits") {
+    val w = new World(onePlace)
+    val tree = w.usage.tree
+    w.registry.queuesChanged(QueueTree.Empty, 0)
+    val jobs = Seq(1, 2).map(w.stage(_, 0))
+    assert(w.usage.admitted(jobs(1)) && w.queued.waits(jobs(1), 1).isEmpty && w.queued.pathOf(jobs(1)).isEmpty)
+    assert(w.usage.room(jobs(1), _ => false) === QueueUsage.Unlimited && w.usage.claim(jobs(1), 7, mutable.HashMap.empty, _ => false) === 7)
+    w.usage.launched(jobs(1), 3)
+    w.stage(1, 5, "1.1") // a second stage is no second entry
+    w.registry.queuesChanged(tree, 10)
+    assert(jobs.map(w.usage.queueOf) === Seq(Some("q"), Some("q")) && jobs.forall(w.usage.admitted))
+    assert(w.usage.uses.map(use => (use.jobs, use.running)) === Seq((2, 3)) && w.usage.violations() === Nil)
+    assert(w.story(jobs(1)).last === "the application has queues from now on, and it is in queue q")
+    val third = w.stage(3, 20)
+    assert(!w.usage.admitted(third))
+    w.registry.queuesChanged(QueueTree.Empty, 30)
+    assert(w.usage.admitted(third) && w.queued.waits(third, 1).isEmpty && w.registry.admissions === 1)
+    assert(w.story(third).contains("the application has no queues any more"))
+    w.registry.refuseOverdue(5000)
+    assert(w.cancelled === Nil)
+  }
+
   test("a user whose groups are unknown has no right of a group, and the job's story says so") {
-    val tree = QueueTree.parse("""{"queues":[{"queue":"bi","groups":["bi"]},{"queue":"rest"}],"rules":[{"queue":"bi"}],"default":"rest"}""").get
+    val tree = QueueTree.parse("""{"queues":[{"queue":"bi","groups":["bi"]},{"queue":"rest"}],"rules":[{"queue":"bi"}],"default":"rest"}""")
     val known = mutable.HashMap("ann" -> Set("staff", "bi"), "bob" -> Set("staff"))
     val queue = new EventQueue(1000, () => 0L, body => body(Nil))
     val ledger = new Ledger(new HeldSlotEvents(queue))
@@ -183,6 +230,6 @@ final class QueuedJobsSuite extends AnyFunSuite {
     }
     assert(jobs.map(usage.queueOf) === Seq(Some("bi"), Some("rest"), Some("rest")))
     val unknown = jobs.map(job => registry.stories.of(job).map(_.text).filter(_.contains("are unknown")))
-    assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues and rules by group do not count for this job")))
+    assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues, rules and priorities by group do not count for this job")))
   }
 }

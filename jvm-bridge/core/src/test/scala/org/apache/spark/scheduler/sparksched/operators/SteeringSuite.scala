@@ -212,9 +212,15 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(steer("mode", """{"name": "dim"}""").path("error").asText === "mode is 'dim' but must be one of on, shadow, off")
   }
 
-  test("queues of an application without queues cannot be changed") {
+  test("an application without queues gets some, and loses them") {
     val tree = """{\"default\":\"a\",\"queues\":[{\"queue\":\"a\"}],\"rules\":[]}"""
-    assert(steer("queues", s"""{"tree": "$tree"}""").path("code").asText === "no_queues")
+    assert(scheduler.records.queues.isEmpty)
+    assert(steer("queues", s"""{"tree": "$tree", "version": "0"}""").path("done").asText.startsWith("queue a is new"))
+    assert(scheduler.records.queues.exists(_.tree.leaves === Set("a")))
+    assert(steer("queues", """{"tree": "", "version": "0"}""").path("code").asText === "changed_meanwhile")
+    assert(steer("queues", """{"tree": ""}""").path("done").asText.startsWith("queue a is gone"))
+    assert(scheduler.records.queues.isEmpty)
+    assert(steer("queues", """{"tree": ""}""").path("done").asText === "the queues are so already: nothing was changed")
     assert(steer("queues", """{"tree": "{}"}""").path("code").asText === "bad_value")
     assert(steer("queues").path("error").asText === "queues needs the argument 'tree'")
     assert(post("queues", s"""{"tree": "$tree"}""", "grace")._1 === 403)
