@@ -287,8 +287,6 @@ class Outlook:
                 rows_of.setdefault(bend, []).append(row)
             if view.marks.deadline_ms is not None:
                 given = _kept(knots_s[row]) if given is None else given
-                if correction is not None:
-                    bend = correction.bend(situation, now_ms, of_chances=True)
                 corrected = given if bend is None else bend.of(given)
                 chances[at] = float(corrected.cdf((view.marks.deadline_ms - now_ms) / 1000.0))
         for bend, chosen in rows_of.items():

@@ -26,9 +26,6 @@ from spark_sched.predict.runtimes.histogram import LEAST_S
 
 #: The prior: forecasts are correct as given. Scores that represent it.
 _PRIOR = np.linspace(0.0, 1.0, 6)
-#: The same for the chance to meet a deadline. Its error is that of the middle of a forecast, which a short
-#: history moves too far, where an interval has only to be wide enough.
-_PRIOR_OF_CHANCES = np.linspace(0.0, 1.0, 40)
 #: Ends that a category needs for its own correction; with fewer, the next wider category is used.
 _ENOUGH = 20
 #: Number of latest ends of a category that count; older ones may belong to another load.
@@ -118,14 +115,14 @@ class _Ends:
         top, below = given.cdf(after_s), given.cdf(np.nextafter(after_s, 0.0))
         return float(below + (self.seen * GOLDEN) % 1.0 * (top - below))
 
-    def bend(self, reached: list[float], prior: Floats) -> Bend:
+    def bend(self, reached: list[float]) -> Bend:
         """``reached``: current scores of the jobs that have not ended yet.
 
         Kaplan and Meier's estimate ("Nonparametric estimation from incomplete observations", 1958), with one
         more at risk throughout: without ``reached``, the next score is equally likely between any two of
         those seen, and beyond the outermost ones.
         """
-        scores = np.sort(np.concatenate((np.array(self._scores), prior)))
+        scores = np.sort(np.concatenate((np.array(self._scores), _PRIOR)))
         censored = np.sort(np.array(reached))
         at_risk = np.arange(scores.size, 0, -1) + censored.size - np.searchsorted(censored, scores)
         levels = 1.0 - np.cumprod(at_risk / (at_risk + 1.0), dtype=np.float64)
@@ -187,7 +184,7 @@ class EndCorrection:
         self._learned: dict[Category, _Ends] = {}
         self._given: dict[Category, dict[str, tuple[int, RuntimeDistribution]]] = {}
         self._narrowest: dict[str, Category] = {}
-        self._bends: dict[tuple[Category, bool], Bend] = {}
+        self._bends: dict[Category, Bend] = {}
         self._bent_at_ms: int | None = None
 
     def note(self, job: str, situation: Situation, origin_ms: int, given: RuntimeDistribution) -> None:
@@ -205,9 +202,8 @@ class EndCorrection:
         bend = self.bend(situation, now_ms)
         return given if bend is None else bend.of(given)
 
-    def bend(self, situation: Situation, now_ms: int, *, of_chances: bool = False) -> Bend | None:
-        """The correction of forecasts in this situation, or of chances to meet a deadline; None: nothing was
-        learned for it."""
+    def bend(self, situation: Situation, now_ms: int) -> Bend | None:
+        """The correction of forecasts in this situation; None: nothing was learned for it."""
         found, chosen = None, None
         for category in situation.categories():
             if (learned := self._learned.get(category)) is not None:
@@ -218,13 +214,12 @@ class EndCorrection:
             return None
         if self._bent_at_ms != now_ms:
             self._bent_at_ms, self._bends = now_ms, {}
-        if (chosen, of_chances) not in self._bends:
+        if chosen not in self._bends:
             active = self._given.get(chosen, {})
             some = islice(active.values(), 0, None, 1 + len(active) // _MOST_REACHED)
             reached = [found.score(what, max(0, now_ms - origin_ms) / 1000.0) for origin_ms, what in some]
-            prior = _PRIOR_OF_CHANCES if of_chances else _PRIOR
-            self._bends[chosen, of_chances] = found.bend(reached, prior)
-        return self._bends[chosen, of_chances]
+            self._bends[chosen] = found.bend(reached)
+        return self._bends[chosen]
 
     def ended(self, job: str, ended_ms: int) -> None:
         """Learn from a job that completed."""

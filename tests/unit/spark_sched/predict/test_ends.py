@@ -120,15 +120,3 @@ def test_what_is_left_is_not_corrected_by_forecasts_of_the_whole():
         correction.ended(f"j{number}", 60_000)
     assert correction.corrected(runs, GIVEN, 0).quantile(0.5) > 40.0
     assert correction.corrected(replace(runs, age=3.0), GIVEN, 0) is GIVEN
-
-
-def test_a_short_history_moves_chances_less_than_intervals():
-    correction = EndCorrection()
-    for number in range(20):
-        correction.note(f"j{number}", WAITS, 0, GIVEN)
-        correction.ended(f"j{number}", 40_000)
-    ends, chances = (correction.bend(WAITS, 0, of_chances=kind) for kind in (False, True))
-    assert ends is not None
-    assert chances is not None
-    assert GIVEN.cdf(18.0) == pytest.approx(0.8)
-    assert ends.of(GIVEN).cdf(18.0) < chances.of(GIVEN).cdf(18.0) < 0.8
