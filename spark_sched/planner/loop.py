@@ -80,9 +80,10 @@ class PlannerLoop:
 
     A plan is made at most once per interval, when an event occurred that the policy's plans depend on (its
     `Capabilities`), or when the last plan asked for it (``again_ms``). It is sent when its rules differ from
-    those in force, and again before those expire. If the driver refuses the plan or the policy fails, the
-    loop counts and logs this and tries again in the next interval. Meanwhile the driver uses the last valid
-    rules, then its configuration.
+    those in force, again before those expire, and once a second while jobs come, begin and end, for the
+    forecasts that it carries. If the driver refuses the plan or the policy fails, the loop counts and logs
+    this and tries again in the next interval. Meanwhile the driver uses the last valid rules, then its
+    configuration.
 
     Args:
         interval_ms: least time between two plans.
@@ -231,18 +232,24 @@ class PlannerLoop:
             known = self._forecasts.of(snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._note_slow(len(snapshot.jobs))
+            forecasts_due_ms = float("inf")
             with self._for_people():
                 self._outlook.see(snapshot)
-            text = self._text_of(plan, snapshot, known, now_ms) if self._is_news(plan) else None
+                forecasts_due_ms = self._outlook.due_ms(snapshot)
+            is_news = self._is_news(plan) or self._pace.planned_at_ms >= forecasts_due_ms
+            text = self._text_of(plan, snapshot, known, now_ms) if is_news else None
+            with self._for_people():
+                forecasts_due_ms = self._outlook.due_ms(snapshot)
         except Exception as error:  # A policy's bug must not end the planner: the last rules stay in force.
             self._fail(error)
             return
         self._plans.memory = memory
         self._learning.remember(self._policy, memory)
         # Policies use the driver's clock.
-        self._pace.again_at_ms = (
-            float("inf") if plan.again_ms is None else self._pace.planned_at_ms + (plan.again_ms - now_ms)
-        )
+        self._pace.again_at_ms = forecasts_due_ms
+        if plan.again_ms is not None:
+            asked_ms = self._pace.planned_at_ms + (plan.again_ms - now_ms)
+            self._pace.again_at_ms = min(forecasts_due_ms, asked_ms)
         if text is None:
             self.counters.plans_unchanged += 1
             return

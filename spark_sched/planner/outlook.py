@@ -22,7 +22,7 @@ from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 #: Least time between two computations of ends, and most jobs in one.
 _EVERY_MS = 1_000.0
 _MOST_JOBS = 1_000
-#: A computation that takes longer comes less often: computations take a fiftieth of the time.
+#: A computation that takes longer comes less often: computations take a fiftieth of a processor.
 _PAUSES = 50.0
 #: A job that is older than this when first seen, and than the computation before, is no newcomer: it may be
 #: older than this planner. Younger ones always are: their events may have come late.
@@ -51,20 +51,28 @@ class Outlook:
 
     Args:
         clock_ms: a monotonic clock in milliseconds.
+        work_ms: the processor time of this thread, by which computations are paced; None: as the clock.
         correct: false: ends follow from history and plan alone, for comparison.
         tree: the tenants' queues; None: there are none.
     """
 
     def __init__(
-        self, clock_ms: Callable[[], float], *, correct: bool = True, tree: QueueTree | None = None
+        self,
+        clock_ms: Callable[[], float],
+        *,
+        work_ms: Callable[[], float] | None = None,
+        correct: bool = True,
+        tree: QueueTree | None = None,
     ) -> None:
         self._clock_ms = clock_ms
+        self._work_ms = clock_ms if work_ms is None else work_ms
         self._ends = EndCorrection() if correct else None
         self._starts = EndCorrection() if correct else None
         self._player = QueuePlayer(Tenants(tree))
         self._later = LaterArrivals()
         self._begun_ms: dict[str, int] = {}
-        self._arrived: Collection[str] = frozenset()
+        # The jobs of the last computation, and whether they had begun.
+        self._known: dict[str, bool] = {}
         self._before_ms: int | None = None
         self._again_at_ms = -float("inf")
         self._last: Mapping[str, JobForecast] = {}
@@ -78,7 +86,7 @@ class Outlook:
         """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
         self._player.tenants.clear()
-        self._arrived = frozenset()
+        self._known = {}
         self._before_ms = None
         self._again_at_ms = -float("inf")
         for correction in filter(None, (self._ends, self._starts)):
@@ -113,10 +121,22 @@ class Outlook:
         """Forecasts by job, of those first in rank; ``now_ms`` is the driver's clock."""
         began_ms = self._clock_ms()
         if began_ms >= self._again_at_ms:
+            # Also after an error: it is no reason to compute them all the time.
+            self._again_at_ms = began_ms + _EVERY_MS
+            work_ms = self._work_ms()
             self._last = self._forecasts(snapshot, known, plan, now_ms)
-            self._arrived, self._before_ms = frozenset(snapshot.jobs), now_ms
-            self._again_at_ms = began_ms + max(_EVERY_MS, _PAUSES * (self._clock_ms() - began_ms))
+            self._known, self._before_ms = {job: job in self._begun_ms for job in snapshot.jobs}, now_ms
+            self._again_at_ms = began_ms + max(_EVERY_MS, _PAUSES * (self._work_ms() - work_ms))
         return self._last
+
+    def due_ms(self, snapshot: Snapshot) -> float:
+        """When forecasts are to be made anew, on the clock: as soon as possible if jobs have come, begun or
+        ended since the last ones; infinite: they may stay."""
+        if not self._known.keys() - snapshot.jobs.keys() and all(
+            self._known.get(job) == (job in self._begun_ms) for job in snapshot.jobs
+        ):
+            return math.inf
+        return self._again_at_ms
 
     def of_newcomer(
         self,
@@ -208,7 +228,7 @@ class Outlook:
         since_ms = now_ms - _NEW_MS
         if self._before_ms is not None:
             since_ms = min(since_ms, self._before_ms)
-        return view.job not in self._arrived and view.started_ms >= since_ms
+        return view.job not in self._known and view.started_ms >= since_ms
 
     def _situations(
         self, entries: Sequence[Entry], snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int

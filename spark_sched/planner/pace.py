@@ -18,7 +18,7 @@ class Pace:
         changed: something happened that the next plan may depend on.
         heard_at_ms: when the last batch arrived.
         planned_at_ms, sent_at_ms: when the last plan was made, and when one was sent.
-        again_at_ms: when the last plan asked for the next one.
+        again_at_ms: when the last plan asked for the next one, or its forecasts are to be made anew.
     """
 
     interval_ms: float

@@ -75,7 +75,8 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
         past_tasks=None if history is None else history.task_times,
     )
 
-    outlook = Outlook(_monotonic_ms, tree=settings[keys.QUEUES])
+    # On a busy machine a computation lasts longer than it works, and forecasts would grow old.
+    outlook = Outlook(_monotonic_ms, work_ms=_worked_ms, tree=settings[keys.QUEUES])
 
     def answer(
         text: str, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any
@@ -113,6 +114,10 @@ def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> Planner
 
 def _monotonic_ms() -> float:
     return time.monotonic() * 1_000.0
+
+
+def _worked_ms() -> float:
+    return time.thread_time() * 1_000.0
 
 
 def asked_policy(text: str) -> str | None:

@@ -28,6 +28,10 @@ _LEAST_SAMPLES = 16
 _SAMPLES_TIMES_JOBS = 3_200
 #: Later jobs come for this multiple of the time that those present need on all slots.
 _HORIZON = 3.0
+#: By how much of the time until it gets the last slot a stage ends later: its longest task seldom starts
+#: last.
+#: Stages of 2 to 16 tasks with lognormal times of a spread of 0.1 to 0.6 have 0.6 to 0.85.
+_LAST_SLOT = 0.65
 #: A job whose stages waited for longer than this part of its time lends its held slots (ADR 38).
 _LENDS = 1.0 / 11.0
 
@@ -264,6 +268,7 @@ def _queue(entries: Sequence[Entry], factors: Floats, slots: int, now_ms: int) -
         if view.running_slots:
             busy[at] = min(slots, view.running_slots)
             busy_ms[at] = rest.busy_ms
+    barrier_ms = _barriers_ms(entries, now_ms)
     sampled = np.where(work > 0.0, work * factors[:, :, None], 0.0)
     return Queue(
         float(slots),
@@ -274,7 +279,19 @@ def _queue(entries: Sequence[Entry], factors: Floats, slots: int, now_ms: int) -
         busy_ms * factors,
         np.zeros(1, dtype=np.int64),
         np.ones(1),
+        barrier_ms=barrier_ms,
     )
+
+
+def _barriers_ms(entries: Sequence[Entry], now_ms: int) -> Floats | None:
+    """How long jobs without held slots wait at their barriers for all slots: the slots of others become free
+    one by one within the time of one of their tasks. None: nobody waits."""
+    known = [each.rest for each in entries if each.rest.known and each.rest.task_ms > 0.0]
+    work = sum(rest.slot_ms for rest in known)
+    if not work:
+        return None
+    task_ms = sum(rest.slot_ms * rest.task_ms for rest in known) / work
+    return np.array([0.0 if _holds(each, now_ms) else _LAST_SLOT * task_ms for each in entries])
 
 
 def _holds(entry: Entry, now_ms: int) -> bool:
@@ -301,9 +318,11 @@ def _with_later(
     columns, (samples, _, segments) = is_job.size, queue.work.shape
     work, width = np.zeros((samples, columns, segments)), np.ones((columns, segments))
     release, busy_ms = np.zeros((samples, columns)), np.zeros((samples, columns))
-    busy = np.zeros(columns)
+    busy, barrier_ms = np.zeros(columns), np.zeros(columns)
     work[:, is_job], width[is_job], release[:, is_job] = queue.work, queue.width, queue.release_ms
     busy[is_job], busy_ms[:, is_job] = queue.busy_slots, queue.busy_ms
+    if queue.barrier_ms is not None:
+        barrier_ms[is_job] = queue.barrier_ms
     for column, (number, at) in zip(np.flatnonzero(~is_job), later, strict=True):
         each = to_come[number]
         # Work that does not come in a sample is none.
@@ -312,5 +331,12 @@ def _with_later(
         width[column] = max(1e-3, min(queue.slots, each.width))
         release[:, column] = np.where(comes, each.release_ms[:, at], 0.0)
     return replace(
-        queue, work=work, width=width, release_ms=release, busy_slots=busy, busy_ms=busy_ms, comes=~is_job
+        queue,
+        work=work,
+        width=width,
+        release_ms=release,
+        busy_slots=busy,
+        busy_ms=busy_ms,
+        comes=~is_job,
+        barrier_ms=barrier_ms if queue.barrier_ms is not None else None,
     )

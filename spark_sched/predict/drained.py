@@ -54,6 +54,7 @@ def _in_order(queue: Queue) -> Played:
         release_ms=queue.release_ms[..., :FRONT_JOBS],
         busy_slots=queue.busy_slots[:FRONT_JOBS],
         busy_ms=queue.busy_ms[:, :FRONT_JOBS],
+        barrier_ms=None if queue.barrier_ms is None else queue.barrier_ms[:FRONT_JOBS],
     )
     played = play(front)
     # Jobs without an end take slots from those behind them.

@@ -76,7 +76,8 @@ class Situation:
         if self.arrives:
             yield from _widened(("arrives", self.recurs, self.priority, crowd, self.first))
         elif self.begun:
-            yield from _widened(("runs", self.recurs, age, crowd, True))
+            # Never those of another age: an error in a whole job says little of what is left of another.
+            yield from _widened(("runs", self.recurs, age, crowd, True), least=3)
         else:
             # Those of its priority first: the others may go before it, or it before them.
             yield from _widened(

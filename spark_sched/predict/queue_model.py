@@ -7,6 +7,9 @@ groups of jobs by weight (max-min fair), and within a group to jobs in their ord
 So one group is a priority queue, and a group for each job is processor sharing. Groups may be parts of
 others, with floors and ceilings (`Layer`), and jobs may share limits whatever groups they are in (`Limit`).
 
+Between two segments a job may wait until tasks of others end (`Queue.barrier_ms`): they have got the slots
+that it left idle, and keep them.
+
 With many jobs there are too many events. A step then lasts for a small part of the time played so far, and
 what a job leaves of its part of the step goes to the next one. The error of a time is about that part of it.
 """
@@ -90,6 +93,9 @@ class Queue:
             siblings, without floors and ceilings.
         limits: of jobs, those of the lower queues first.
         comes: whether a column is of jobs that have yet to come, shape (J,); None: none is.
+        barrier_ms: how long a job waits for slots at the beginning of each segment but its first if it needs
+            all slots and others have them, shape (J,); if it lacks fewer, for that part of this time. None:
+            no job waits.
     """
 
     slots: float
@@ -103,6 +109,7 @@ class Queue:
     layers: tuple[Layer, ...] = ()
     limits: tuple[Limit, ...] = ()
     comes: Bools | None = None
+    barrier_ms: Floats | None = None
 
     @property
     def plain(self) -> bool:
@@ -143,7 +150,6 @@ class _State:
         samples, jobs, _ = queue.work.shape
         self._queue, self._played = queue, played
         self._clock = np.zeros(samples)
-        self._steps = 0
         self._over_by: Floats | None = None
         self._busy = bool(queue.busy_slots.any())
         self._released = not queue.release_ms.any()
@@ -151,7 +157,7 @@ class _State:
         self._behind = np.empty(0, dtype=np.int64)
         self._jobs = np.empty(0, dtype=np.int64)
         empty = np.empty((samples, 0))
-        self._left, self._width = empty, empty
+        self._left, self._width, self._resumes = empty, empty, empty
         self._at = empty.astype(np.int64)
         self._started, self._ended = empty.astype(np.bool_), empty.astype(np.bool_)
         first = np.ones(jobs, dtype=np.bool_)
@@ -163,8 +169,7 @@ class _State:
 
     def advance(self, number: int) -> bool:
         """One step of every sample, of this number; false: there is nothing left that could happen."""
-        self._steps += 1
-        if self._steps % 4 == 0:
+        if number % 4 == 3:
             self._drop_ended()
         # 1. How long until the next event of each sample.
         lasts = self._until_event()
@@ -177,7 +182,7 @@ class _State:
         # longer than a segment wastes none.
         while True:
             width = self._usable_width()
-            wanted = np.minimum(width * step[:, None], self._left)
+            wanted = np.minimum(self._after_barriers(width, step), self._left)
             if not self._behind.size or (wanted.sum(axis=1) >= self._queue.slots * step).all():
                 break
             self._open_more()
@@ -196,7 +201,24 @@ class _State:
         over = (self._left <= _NOTHING * max(1.0, self._queue.slots)) & ~self._ended
         if over.any():
             self._go_on(*np.nonzero(over))
+            if self._queue.barrier_ms is not None:
+                self._wait_at_barriers(over & ~self._ended, width, self._queue.barrier_ms)
         return True
+
+    def _wait_at_barriers(self, at: Bools, width: Floats, barrier_ms: Floats) -> None:
+        """Let jobs wait that have begun a segment, for slots of others, who could use ``width``."""
+        sample, column = np.nonzero(at)
+        slots = self._queue.slots
+        others = width[sample].sum(axis=1) - width[sample, column]
+        needs = np.minimum(self._width[sample, column], slots)
+        if self._queue.weight.size == self._group_of.size:
+            # With a group for each job it gets no more than its part.
+            alive = np.where(width > 0.0, self._queue.weight[self._jobs], 0.0).sum(axis=1)[sample]
+            part = self._queue.weight[self._jobs[column]] / np.maximum(alive, _NOTHING)
+            needs = np.minimum(needs, slots * part)
+        lacks = np.maximum(0.0, needs - np.maximum(0.0, slots - others))
+        wait = barrier_ms[self._jobs[column]] * lacks / slots
+        self._resumes[sample, column] = self._clock[sample] + wait
 
     def _lengthened(self, number: int) -> Floats:
         """The least time that the step of this number lasts, by sample."""
@@ -209,6 +231,8 @@ class _State:
     def _until_event(self) -> Floats:
         while True:
             width = self._usable_width()
+            if self._queue.barrier_ms is not None:
+                width = np.where(self._resumes > self._clock[:, None] + _NOTHING, 0.0, width)
             if not self._behind.size or (width.sum(axis=1) >= self._queue.slots).all():
                 break
             self._open_more()
@@ -218,6 +242,10 @@ class _State:
         until = lasts.min(axis=1, initial=np.inf)
         if not self._released:
             wait = self._queue.releases_ms[:, self._jobs] - self._clock[:, None]
+            wait = np.where((wait > _NOTHING) & ~self._ended, wait, np.inf)
+            until = np.minimum(until, wait.min(axis=1, initial=np.inf))
+        if self._queue.barrier_ms is not None:
+            wait = self._resumes - self._clock[:, None]
             wait = np.where((wait > _NOTHING) & ~self._ended, wait, np.inf)
             until = np.minimum(until, wait.min(axis=1, initial=np.inf))
         if self._busy:
@@ -233,6 +261,12 @@ class _State:
             self._released = bool((ready | self._ended).all())
             width = np.where(ready, width, 0.0)
         return self._admitted(width) if self._queue.limits else width
+
+    def _after_barriers(self, width: Floats, step: Floats) -> Floats:
+        """Slot-time that jobs can use in this step of each sample."""
+        if self._queue.barrier_ms is None:
+            return width * step[:, None]
+        return width * np.clip((self._clock + step)[:, None] - self._resumes, 0.0, step[:, None])
 
     def _admitted(self, width: Floats) -> Floats:
         """Without the jobs that wait until others of their queue end. Those that come later wait behind."""
@@ -371,6 +405,7 @@ class _State:
         self._left = joined(self._left, queue.work[:, jobs, 0])
         self._width = joined(self._width, np.broadcast_to(queue.width[jobs, 0], shape))
         self._at = joined(self._at, np.zeros(shape, dtype=np.int64))
+        self._resumes = joined(self._resumes, np.zeros(shape))
         self._started = joined(self._started, np.zeros(shape, dtype=np.bool_))
         self._ended = joined(self._ended, np.zeros(shape, dtype=np.bool_))
         empty = (self._left <= _NOTHING) & (order >= known)
@@ -383,6 +418,7 @@ class _State:
             return
         self._jobs = self._jobs[kept]
         self._at, self._left, self._width = self._at[:, kept], self._left[:, kept], self._width[:, kept]
+        self._resumes = self._resumes[:, kept]
         self._ended, self._started = self._ended[:, kept], self._started[:, kept]
 
 

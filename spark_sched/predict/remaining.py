@@ -37,6 +37,9 @@ _TASK_SPREAD = 0.3
 #: less the expectation says of it.
 _OVERDUE = 0.2
 _PROFILES = 2_000
+_NORMAL_LAW = NormalDist()
+#: Beyond this quantile a distribution of task times says nothing.
+_LAST_LEVEL = 0.9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Remaining:
         factors: instead of ``spread``, quantiles of the factor at equally likely levels; None: lognormal.
         total_ms: how long the whole job takes alone, including what is over.
         busy_ms: how long the tasks that run now still run.
+        task_ms: how long a task of it takes, on average over its work; 0: not known.
         known: false: nothing is known about the job, and it may run for ever.
     """
 
@@ -59,6 +63,7 @@ class Remaining:
     factors: Floats | None = None
     total_ms: float = math.inf
     busy_ms: float = math.inf
+    task_ms: float = 0.0
     known: bool = True
 
     @property
@@ -91,6 +96,16 @@ class _Profile:
     slots: float
     untouched: dict[tuple[int, int, int, int], Remaining] = field(default_factory=dict)
     _sums: tuple[Floats, Floats] | None = field(default=None)
+    _task_ms: float | None = field(default=None)
+
+    @property
+    def task_ms(self) -> float:
+        """The mean task time, each by its own work."""
+        if self._task_ms is None:
+            work = sum(each.tasks * each.mean_ms for each in self.stages)
+            squares = sum(each.tasks * each.mean_ms**2 for each in self.stages)
+            self._task_ms = squares / max(1e-6, work)
+        return self._task_ms
 
     def sums(self) -> tuple[Floats, Floats]:
         """Slot-ms and ms alone of all stages before each one, and of all: one value more than stages."""
@@ -186,8 +201,9 @@ def _rest(profile: _Profile, job: JobView, forecast: Forecast, slots: int, now_m
         rest.append((profile.stages[-1].mean_ms * factor * _OVERDUE, 1.0))
     works, widths = zip(*rest, strict=True)
     return Remaining(
-        works, widths, math.sqrt(variance), total_ms=float(done_ms[-1]) * factor, busy_ms=busy_ms
-    )
+        works, widths, math.sqrt(variance), total_ms=float(done_ms[-1]) * factor, busy_ms=busy_ms,
+        task_ms=profile.task_ms * factor,
+    )  # fmt: skip
 
 
 def alone_ms(tasks: float, slots: float, median_ms: float, spread: float) -> float:
@@ -204,6 +220,27 @@ def alone_ms(tasks: float, slots: float, median_ms: float, spread: float) -> flo
     if spread < 1e-3:
         return waves
     return max(longest, min(waves * math.exp(0.5 * spread), mean * tasks / slots + 0.5 * longest))
+
+
+def longest_rest_ms(ages_ms: Sequence[float], median_ms: float, spread: float, mean_ms: float) -> float:
+    """How long the last of running tasks still runs, with lognormal times of this median and spread; 0: there
+    are none.
+
+    Tasks of one age are those of the distribution that is above it: the longest of n has their quantile of
+    `alone_ms`. Of tasks of different ages the youngest may be the last, too.
+    """
+    if not ages_ms:
+        return 0.0
+    youngest_ms = max(0.0, mean_ms - min(ages_ms))
+    age_ms = fmean(ages_ms)
+    if spread < 1e-3 or age_ms <= 0.0:
+        return max(youngest_ms, median_ms * math.exp(spread * _blom(len(ages_ms))) - age_ms)
+    alive = 1.0 - _NORMAL_LAW.cdf(math.log(age_ms / median_ms) / spread)
+    level = 1.0 - alive * (0.625 / (len(ages_ms) + 0.25))
+    if level >= _LAST_LEVEL:
+        # Its age says that the distribution is wrong.
+        return youngest_ms
+    return max(youngest_ms, median_ms * math.exp(spread * _NORMAL_LAW.inv_cdf(level)) - age_ms)
 
 
 @lru_cache(maxsize=4096)
@@ -273,15 +310,15 @@ def _active(
     running = {task.index: task.launched_ms for task in stage.running}
     ages = [float(now_ms - launched) for launched in running.values()]
     rests = [max(mean_ms - age, _OVERDUE * max(mean_ms, age)) for age in ages]
-    tail = math.exp(at.spread * _blom(max(1, len(rests)))) if rests else 1.0
     busy_ms = fmean(rests) if rests else 0.0
+    last_ms = max(busy_ms, longest_rest_ms(ages, median_ms, at.spread, mean_ms))
     work = (waiting * mean_ms + sum(rests)) * per_task
     places = max(1.0, slots / per_task)
     if not waiting:
-        return work, (busy_ms * tail if rests else 0.0), busy_ms
+        return work, last_ms, busy_ms
     # Running tasks count for what is left of them.
     tasks = waiting + (sum(rests) / mean_ms if mean_ms else 0.0)
-    return work, max(alone_ms(tasks, places, median_ms, at.spread), busy_ms), busy_ms
+    return work, max(alone_ms(tasks, places, median_ms, at.spread), last_ms), busy_ms
 
 
 def _cuts(begin: int, end: int, most: int) -> list[int]:

@@ -489,3 +489,40 @@ def test_a_policy_that_may_be_taken_for_hung_is_counted_and_named(
     assert loop.counters.plans_slow == slow
     assert ("took 3.1 s to plan 1 jobs" in logged.getvalue()) == bool(slow)
     assert ("spark.sched.planner.stallTimeout" in logged.getvalue()) == bool(slow)
+
+
+def test_forecasts_follow_jobs_that_come_begin_and_end_though_the_rules_stay(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    """Once a second at most; the same rules alone are sent again after three."""
+    loop = make(driver, logged)
+    executors = [
+        {"type": "executor_added", "time_ms": 1, "executor": key, "host": "h", "slots": 1} for key in "ef"
+    ]
+    launched = {"type": "task_launched", "time_ms": 1, "job": "a", "stage": "0.0", "task": 1, "index": 0,
+                "executor": "e", "copy": False}  # fmt: skip
+    driver.say(executors[0], job("a"), job("b"), stage("a", 0, 2), reset=True)
+    loop.cycle()
+    # A task and another executor change no rule of this policy, but the job has begun.
+    driver.say(launched, executors[1])
+    while driver.now_ms < 3_900.0:
+        loop.cycle()
+    assert [at_ms for at_ms, _ in driver.plans] == [1_000.0, 2_000.0]
+
+
+def test_forecasts_that_fail_are_tried_no_more_often(
+    driver: FakeDriver, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[float] = []
+
+    def fail(*_: Any) -> None:
+        tried.append(driver.now_ms)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Outlook, "_forecasts", fail)
+    loop = make(driver, logged)
+    driver.say(job("a"), reset=True)
+    while driver.now_ms < 9_000.0:
+        loop.cycle()
+    assert 5 < len(tried) < 10
+    assert np.diff(tried).min() >= 1_000.0

@@ -112,6 +112,27 @@ def test_ends_are_computed_once_a_second_and_anew_after_a_reset():
     assert outlook.ends(snapshot(), KNOWN, plan(), 90_000)["j"].p50_ms == pytest.approx(105_000, abs=350)
 
 
+def test_computations_take_a_part_of_the_processor_however_long_they_last():
+    """A busy machine may let one of 20 ms last for a minute."""
+    clock, work = Clock(), Clock()
+    outlook = Outlook(clock, work_ms=work)
+    seen = snapshot(running_slots=1)
+    outlook.see(seen)
+    inner = outlook._forecasts
+
+    def slow(*arguments: Any) -> dict[str, Any]:
+        clock.now_ms += 60_000.0
+        work.now_ms += 40.0
+        return inner(*arguments)
+
+    outlook._forecasts = slow
+    first = outlook.ends(seen, KNOWN, plan(), 1_000)
+    clock.now_ms = 1_999.0  # fifty times 40 ms after the beginning
+    assert outlook.ends(seen, KNOWN, plan(), 1_999) is first
+    clock.now_ms = 2_000.0
+    assert outlook.ends(seen, KNOWN, plan(), 2_000) is not first
+
+
 def test_a_job_that_is_between_two_stages_began_with_its_first_task():
     outlook = Outlook(Clock())
     outlook.see(snapshot(running_slots=1))

@@ -109,3 +109,14 @@ def test_jobs_that_have_not_ended_count_as_far_as_they_came():
     assert late.cdf(20.0) == pytest.approx(0.5, abs=0.1)
     # None of them ended before it was as late as this.
     assert late.max_s == pytest.approx(100.0)
+
+
+def test_what_is_left_is_not_corrected_by_forecasts_of_the_whole():
+    """Of jobs of another age there may be many; the wait before them says nothing of their last tasks."""
+    correction = EndCorrection()
+    runs = replace(WAITS, begun=True)
+    for number in range(40):
+        correction.note(f"j{number}", runs, 0, GIVEN)
+        correction.ended(f"j{number}", 60_000)
+    assert correction.corrected(runs, GIVEN, 0).quantile(0.5) > 40.0
+    assert correction.corrected(replace(runs, age=3.0), GIVEN, 0) is GIVEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,36 @@ def test_parts_keep_floors_and_rise_with_one_level(nodes: list[tuple[float, floa
     if hungry.any() and above.any():
         levels = parts[0] / weight
         assert levels[above].max() <= levels[hungry].min() + 1e-6
+
+
+def test_a_job_waits_at_its_barrier_for_the_slots_that_others_have():
+    """The first job lets the second one have three slots in its first segment, and needs all in the next."""
+    two = [[100, 400], [10_000]], [[1, 4], [4]]
+    free = play(queue(4, *two))
+    waits = play(queue(4, *two, barrier_ms=[80.0, 80.0]))
+    assert free.end_ms[0, 0] == pytest.approx(200.0)
+    # It lacks all four, as the second could use them.
+    assert waits.end_ms[0, 0] == pytest.approx(280.0)
+    # Nothing is lost to the others, which work meanwhile.
+    assert waits.end_ms[0, 1] == pytest.approx(free.end_ms[0, 1])
+
+
+def test_a_job_waits_for_no_more_slots_than_it_lacks():
+    alone = play(queue(4, [[100, 400]], [[1, 4]], barrier_ms=[80.0]))
+    assert alone.end_ms[0, 0] == pytest.approx(200.0)
+    one_busy = play(queue(4, [[100, 400], [1_000]], [[1, 4], [1]], barrier_ms=[80.0, 80.0]))
+    # One of the four slots is another's: a fourth of the wait.
+    assert one_busy.end_ms[0, 0] == pytest.approx(220.0)
+
+
+def test_jobs_that_wait_at_barriers_end_in_long_queues_as_in_short_steps(monkeypatch: pytest.MonkeyPatch):
+    """Steps that are longer than a wait give the rest of their time."""
+    rng = np.random.default_rng(3)
+    many = queue(16, rng.uniform(1e3, 5e4, (60, 4)).tolist(), rng.integers(1, 16, (60, 4)).tolist())
+    many = replace(many, barrier_ms=np.full(60, 3_000.0))
+    few = play(many)
+    monkeypatch.setattr("spark_sched.predict.queue_model.EXACT_STEPS", 5_000)
+    monkeypatch.setattr("spark_sched.predict.queue_model.MOST_STEPS", 5_000)
+    exact = play(many)
+    assert np.isfinite(few.end_ms).all()
+    assert few.end_ms == pytest.approx(exact.end_ms, rel=0.15)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 
 from spark_sched.predict import EarlierRun, EarlierStage, Forecast
-from spark_sched.predict.remaining import Rests
+from spark_sched.predict.remaining import Rests, longest_rest_ms
 from spark_sched.state import DurationSummary, JobMarks, JobView, RunningTask, StageView
 
 _MARKS = JobMarks("n", "u", 0, None, None, None, copies=True, marked=True)
@@ -52,3 +53,25 @@ def test_a_run_without_stages_says_nothing() -> None:
     known = Forecast(own_runs=(_RUN, empty), stages_begun=1)
     assert Rests().of(_waits(40), known, 64, 0, None).slot_ms == pytest.approx(40 * 10_000, rel=1e-6)
     assert not Rests().of(_waits(40), Forecast(own_runs=(empty,)), 64, 0, None).known
+
+
+@pytest.mark.parametrize("tasks", [1, 4, 12])
+@pytest.mark.parametrize("age", [0.3, 0.8, 1.0])
+@pytest.mark.parametrize("spread", [0.3, 0.6])
+def test_the_last_of_running_tasks_runs_as_long_as_the_longest_of_those_that_outlived_their_age(
+    tasks: int, age: float, spread: float
+) -> None:
+    """Of lognormal times, in seconds; without the condition the rest of twelve tasks would be half of it."""
+    times = np.exp(spread * np.random.default_rng(1).normal(size=400_000))
+    alive = times[times > age]
+    longest = alive[: alive.size // tasks * tasks].reshape(-1, tasks).max(axis=1) - age
+    mean_ms = 1_000.0 * float(np.exp(0.5 * spread**2))
+    found = longest_rest_ms([1_000.0 * age] * tasks, 1_000.0, spread, mean_ms)
+    low, high = np.quantile(longest, (0.4, 0.65))
+    assert 1_000.0 * low < found < 1_000.0 * high
+
+
+def test_a_young_task_may_be_the_last_and_an_old_one_says_nothing() -> None:
+    assert longest_rest_ms([], 1_000.0, 0.3, 1_046.0) == 0.0
+    assert longest_rest_ms([5_000.0, 0.0], 1_000.0, 0.3, 1_046.0) == pytest.approx(1_046.0)
+    assert longest_rest_ms([100_000.0], 1_000.0, 0.3, 1_046.0) == 0.0
