@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 package jobs
 
 import scala.annotation.tailrec
+import scala.collection.mutable
 import scala.util.Try
 
 import schedcore.marks.SessionUsers
@@ -11,7 +12,7 @@ import schedcore.marks.SessionUsers
  * stage of a session's first statement may come before the report, and its job would be the application's user's, in the queue of that.
  *
  * The report was posted before the statement began, so that it is on its way. After a wait in vain nobody is waited for within a minute: the
- * bus is overloaded, or has dropped the report.
+ * bus is overloaded, or has dropped the report. For the same job group nobody waits again: it may be that of a stream, which is a UUID, too.
  *
  * @param served whether a Thrift server runs in this JVM
  * @param pause waits for some milliseconds
@@ -22,12 +23,17 @@ private[sparksched] final class StatementUsers(
   import StatementUsers._
 
   private var silentNs = Option.empty[Long]
+  private val silent = mutable.LinkedHashSet.empty[String] // the latest job groups that were awaited in vain
 
   /** Called in the thread of Spark's DAG scheduler, without the scheduler's lock. @param group the job group of a stage that comes */
   def await(group: String): Unit =
-    if (Statement.matcher(group).matches && users.ofGroup(group).isEmpty && !silentNs.exists(nowNs() - _ <= RetryNs) && served()) {
+    if (Statement.matcher(group).matches && users.ofGroup(group).isEmpty && !silent(group) && !silentNs.exists(nowNs() - _ <= RetryNs) && served()) {
       silentNs = None
-      if (!known(group, nowNs() + LimitNs)) silentNs = Some(nowNs())
+      if (!known(group, nowNs() + LimitNs)) {
+        silentNs = Some(nowNs())
+        silent += group
+        if (silent.size > MostSilent) silent -= silent.head
+      }
     }
 
   @tailrec private def known(group: String, untilNs: Long): Boolean =
@@ -40,6 +46,7 @@ private object StatementUsers {
   private val LimitNs = 2000000000L
   private val RetryNs = 60000000000L
   private val PauseMs = 5L
+  private val MostSilent = 1000
   /** The server gives its statements UUIDs as job groups. */
   private val Statement = java.util.regex.Pattern.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -40,6 +40,19 @@ final class StatementUsersSuite extends AnyFunSuite {
     assert(w.pauses > waited)
   }
 
+  test("a job group that was awaited in vain is never awaited again: each batch of a stream comes with it") {
+    val w = new World()
+    w.awaited.await(statement)
+    val waited = w.pauses
+    (1 to 3).foreach { _ =>
+      w.nowNs += 61000000000L
+      w.awaited.await(statement)
+    }
+    assert(w.pauses === waited)
+    w.awaited.await(next)
+    assert(w.pauses > waited, "others are")
+  }
+
   test("job groups of programs, and of applications without a server, are not waited for") {
     val programs = new World()
     Seq("", "nightly", statement.toUpperCase, s"$statement-2").foreach(programs.awaited.await)
