@@ -65,7 +65,9 @@ def _unpack(version: str, folder: Path) -> None:
             said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
             raise BadInputError(f"pip cannot download pyspark {version}: {said[-1]}")
         with tarfile.open(next(Path(scratch).glob("pyspark-*.tar.gz"))) as archive:
-            archive.extractall(scratch, filter="data")
+            # Python 3.11 has filters from 3.11.4 on.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+            archive.extractall(scratch)
         found = Path(scratch) / f"pyspark-{version}"
         for name in _MOVED:
             if (found / "deps" / name).is_dir():
