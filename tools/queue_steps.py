@@ -78,7 +78,12 @@ class Steps:
             case "ceded":
                 assert usage.shares is not None, "its tree has floors or weights"
                 return usage.shares.ceded(
-                    step["holder"], step["asker"], step["slots"], step["asks"], step["taken"]
+                    step["holder"],
+                    step["asker"],
+                    step["slots"],
+                    step["asks"],
+                    step["taken"],
+                    at_once=step.get("at_once", False),
                 )
             case "cedes":
                 assert usage.shares is not None, "its tree has floors or weights"

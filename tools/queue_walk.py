@@ -251,7 +251,8 @@ def _sequence(seed: int) -> dict[str, Any]:
         elif op == "ceded":
             slots = rng.randint(1, 4)
             do(op, holder=rng.choice(leaves), asker=rng.choice(leaves), slots=slots,
-               asks=rng.choice((0, 0, slots)), taken=rng.choice((0, 0, 1)))  # fmt: skip
+               asks=rng.choice((0, 0, slots)), taken=rng.choice((0, 0, 1)),
+               at_once=rng.random() < 0.3)  # fmt: skip
         elif op == "cedes":
             moved = [(rng.choice(leaves), rng.randint(1, 2)) for _ in range(rng.choice((0, 0, 1, 2)))]
             do(op, holder=rng.choice(leaves), asker=rng.choice(leaves), slots=rng.choice((1, 1, 2)),

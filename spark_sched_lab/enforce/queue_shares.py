@@ -215,7 +215,9 @@ class QueueShares:
             for use in self._paths[queue]
         )
 
-    def ceded(self, holder: str, asker: str, slots: int, asks: int, taken: int = 0) -> int:
+    def ceded(
+        self, holder: str, asker: str, slots: int, asks: int, taken: int = 0, *, at_once: bool = False
+    ) -> int:
         """How many of the ``slots`` that a job of queue ``holder`` holds a job of queue ``asker`` may take.
 
         Between queues, their order decides and not that of jobs: as many as the asker's queue lacks of its
@@ -225,9 +227,14 @@ class QueueShares:
         Args:
             asks: that it may take by the order of jobs, which decides in one queue.
             taken: slots promised to it that do not count as used yet.
+            at_once: one of the two waits for slots that it needs all at once. Taken one by one, by the slots
+                that both have at the moment, they would never be together: floors decide, and then the order
+                of jobs.
         """
         theirs, mine = self._paths[holder], self._paths[asker]
-        return asks if theirs is mine else self._given(theirs, mine, slots, taken, {})
+        if theirs is mine:
+            return asks
+        return self._given(theirs, mine, slots, taken, {}, asks if at_once else None)
 
     def cedes(
         self, holder: str, asker: str, slots: int, taken: int, moved: Sequence[tuple[str, int]]
@@ -248,9 +255,18 @@ class QueueShares:
             more.update({use.spec.path: count for use in mine})
         return self._given(theirs, mine, slots, taken, more) == slots
 
-    def _given(self, theirs: Path, mine: Path, slots: int, taken: int, more: Mapping[str, int]) -> int:
+    def _given(
+        self,
+        theirs: Path,
+        mine: Path,
+        slots: int,
+        taken: int,
+        more: Mapping[str, int],
+        asks: int | None = None,
+    ) -> int:
         """How many of ``slots`` of the first queue may go to the second one, where the queues have ``more``
-        slots than their own, and ``taken`` are promised to the second one."""
+        slots than their own, and ``taken`` are promised to the second one. ``asks``: those that may go by the
+        order of jobs; None: weights decide."""
 
         def used(use: QueueUse) -> int:
             return use.used() + more.get(use.spec.path, 0)
@@ -259,6 +275,8 @@ class QueueShares:
         spare = min(used(use) - self.floor(use) for use in theirs[apart:])
         lacks = max(self.floor(use) - used(use) for use in mine[apart:]) - taken
         most = max(0, min(slots, spare))
+        if asks is not None:
+            return min(most, max(asks, lacks))
         # Where the paths part: with each slot the second one still has less for its weight than the first one
         # had before, so that none goes back.
         first, second = theirs[apart], mine[apart]

@@ -302,6 +302,12 @@ class JobRun:
     def held_slots(self) -> int:
         return sum(self.held.values()) if self.held else 0
 
+    @property
+    def needs_at_once(self) -> bool:
+        """Whether a gang of the job waits or has just begun: until its tasks are launched, which they are one
+        after the other, its claims stay as they are."""
+        return any(stage.spec.gang and stage.durations.count == 0 for stage in self.stages.values())
+
     # ---- as snapshots show it ----
 
     def job_view(self, names: Sequence[str]) -> JobView:

@@ -2,8 +2,8 @@
 
 The ledger makes all decisions, as the JVM's ledger does. While no job may hold a slot, it is not called at
 all. Jobs that hold no slots are reported to it as one stand-in per priority and pool, and per tenants' queue
-where these have floors, because it treats them alike. So its work grows with the number of jobs that reserve,
-not with all running jobs. Of their stages it gets to know whether tasks wait.
+where these have floors or weights, because it treats them alike. So its work grows with the number of jobs
+that reserve, not with all running jobs. Of their stages it gets to know whether tasks wait.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Reservations:
         engaged: whether any job ever reserved: before that there is nothing to report.
         tenants: the tenants' queues, which count held slots and limit them; None: there are none.
         stand_ins: the ledger's keys of those that stand in for jobs, with their tenants' queue.
+        stand_ins_at_once: those of jobs that wait for slots which they need all at once.
     """
 
     slots: Slots
@@ -50,6 +51,7 @@ class Reservations:
     tenants: TenantQueues | None = None
     _ledger: Ledger | None = None
     stand_ins: dict[str, str | None] = field(default_factory=dict)
+    stand_ins_at_once: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -295,9 +297,11 @@ class Reservations:
         queue = None
         if self.tenants is not None and self.tenants.usage.shares is not None:
             queue = self.tenants.usage.queue_of(job.key)
-            key = f"{key}\0{queue}"
+            key = f"{key}\0{queue}\0at-once" if job.needs_at_once else f"{key}\0{queue}"
         if key not in self.stand_ins:
             self.stand_ins[key] = queue
+            if queue is not None and job.needs_at_once:
+                self.stand_ins_at_once.add(key)
             ledger.pauses.reported.add(key)
             ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False, pool=pool))
             ledger.stage_started(key, key, 0, 1, None, True, False, now_ms)

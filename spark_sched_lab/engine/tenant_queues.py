@@ -22,6 +22,7 @@ class HeldSlots(Protocol):
 
     tenants: TenantQueues | None
     stand_ins: dict[str, str | None]
+    stand_ins_at_once: set[str]
 
     def is_safe(self, job: JobRun, now_ms: int, holder: str) -> bool: ...
 
@@ -135,7 +136,8 @@ class TenantQueues:
         theirs, mine = self._queue_of(holder), self._queue_of(asker)
         if self.usage.shares is None or theirs is None or mine is None:
             return asks
-        return self.usage.shares.ceded(theirs, mine, slots, asks, taken)
+        at_once = self._needs_at_once(holder) or self._needs_at_once(asker)
+        return self.usage.shares.ceded(theirs, mine, slots, asks, taken, at_once=at_once)
 
     def cedes(self, holder: str, asker: str, taken: int, moved: Iterable[str]) -> bool:
         """Whether the slot of a running task of a job may go to another job, after ``taken`` open ones and
@@ -148,6 +150,12 @@ class TenantQueues:
         return usage.shares.cedes(
             theirs, mine, 1, taken, [(queue, 1) for queue in queues if queue is not None]
         )
+
+    def _needs_at_once(self, job: str) -> bool:
+        if job in self.reservations.stand_ins:
+            return job in self.reservations.stand_ins_at_once
+        run = self.jobs.get(job)
+        return run is not None and run.needs_at_once
 
     def _queue_of(self, job: str) -> str | None:
         return self.reservations.stand_ins.get(job) or self.usage.queue_of(job)

@@ -135,7 +135,8 @@ def test_a_team_whose_jobs_hold_their_slots_one_after_the_other_does_not_starve_
     found = scenario("weights")
     assert (found["violations"], found["failed_open"]) == (0, 0)
     assert found["in_time"] == [True, True, True]
-    assert found["peaks"]["team"] == 2
+    # It may have more where no task of the crowd waits for a moment.
+    assert found["peaks"]["team"] >= 2
 
 
 def assert_floor_is_kept(found: dict[str, Any]) -> None:

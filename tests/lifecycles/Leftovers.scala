@@ -22,6 +22,8 @@ object Leftovers {
     "records.ledger.barriers.", // what deadlines learn from, bounded
     "records.tally.shadow.before", "records.tally.shadow.past", "records.registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
+    "records.usage.inForce.paths", // the tree of queues
+    "records.statementUsers.silent", // the latest, so many at most
     "records.registry.heldIdle.", "records.registry.sums.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
     "steering.policies", // the names that a planner knows
     "records.registry.ends.blocks.", "records.registry.warnings.logged", "records.registry.stories.over", "records.registry.stories.fresh", // the latest, so many at most

@@ -251,6 +251,53 @@ def test_a_queue_whose_jobs_hold_their_slots_one_after_the_other_does_not_starve
     assert peaks(result) == {"team": 4, "rest": 2}
 
 
+def gang_of(key: str, before: StageSpec, tasks: int, user: str, priority: int) -> JobSpec:
+    """A stage, and then a gang of tasks of 1 s."""
+    stages = (before, StageSpec([1000] * tasks, (0,), gang=True))
+    return JobSpec(key, 0, stages, name=key, user=user, priority=priority, marked=True, copies=False)
+
+
+def test_weights_take_no_held_slots_from_a_job_whose_gang_waits(tmp_path: Path) -> None:
+    """It holds seven slots for a gang of eight, and the other queue's part is four."""
+    queues = SHARES.format(team="weight = 1", rest="weight = 1")
+    jobs = [gang_of("gang", StageSpec([1000] * 8), 8, "ann", 9), job("bulk", 200, user="bob", at_ms=100)]
+    result = run(tmp_path, queues, jobs, "reservation", cluster=ClusterSpec(uniform_nodes(8, 1)))
+    assert ends(result)["gang"] == 2000
+
+
+def test_two_gangs_of_queues_of_one_weight_do_not_keep_slots_from_each_other(tmp_path: Path) -> None:
+    queues = SHARES.format(team="weight = 1", rest="weight = 1")
+    jobs = [
+        gang_of(f"gang-{user}", StageSpec([1000] * 4), 6, user, n) for user, n in (("ann", 9), ("bob", 5))
+    ]
+    result = run(tmp_path, queues, jobs, "reservation", cluster=ClusterSpec(uniform_nodes(8, 1)))
+    assert ends(result) == {"gang-ann": 2000, "gang-bob": 3000}
+
+
+def test_a_gang_keeps_the_ceiling_above_its_queue(tmp_path: Path) -> None:
+    """A job of a sibling queue runs on one slot and holds three, of four."""
+    queues = """
+    default = "team.a"
+    [queues.team]
+    ceiling = 4
+    [queues.team.a]
+    weight = 1
+    [queues.team.b]
+    weight = 1
+    [[rules]]
+    queue = "team.b"
+    user = "bob"
+    """
+    stages = (StageSpec([1000] * 3 + [6000]), StageSpec([1000] * 4, (0,)))
+    holder = JobSpec("holder", 0, stages, name="holder", user="ann", priority=5, marked=True, copies=False)
+    gang = JobSpec(
+        "gang", 2000, (StageSpec([1000] * 3, gang=True),), name="gang", user="bob", priority=9, marked=True
+    )
+    result = run(tmp_path, queues, [holder, gang], "reservation", cluster=ClusterSpec(uniform_nodes(8, 1)))
+    assert ends(result)["gang"] == 3000
+    assert peaks(result)["team"] == 4
+
+
 def test_a_plan_evicts_no_task_of_a_queue_that_would_get_the_slot_back(tmp_path: Path) -> None:
     """Four long tasks of one queue, and an urgent job of another one of the same weight: its part is 2."""
     long = JobSpec("long", 0, (StageSpec([60_000] * 4),), name="long", user="bob")

@@ -141,7 +141,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce, queues: => Option[Qu
   /** Whether a task set waits whose queue may take held slots of another one. */
   def lacksHeldSlots(waiting: Iterator[WaitingSet]): Boolean =
     shares.isDefined && ledger.heldSlots > 0 && {
-      val queues = waiting.filter(_.waitingTasks > 0).flatMap(queueOf).toSet
+      val queues = waiting.filter(set => set.waitingTasks > 0 && planned(set).may).flatMap(queueOf).toSet
       queues.exists(queue => shares.exists(_.takesHeld(queue)))
     }
 

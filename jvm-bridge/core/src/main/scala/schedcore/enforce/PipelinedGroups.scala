@@ -47,6 +47,9 @@ final class PipelinedGroups(ledger: Ledger, executors: Int => Iterator[String]) 
   /** Whether some group is to be decided upon, or has tasks that wait for slots: held slots may be theirs. */
   def wantSlots: Boolean = groups.nonEmpty && groups.valuesIterator.exists(g => g.state == Waiting || g.needs > 0)
 
+  /** Whether the job has a group that waits or runs. */
+  def has(job: String): Boolean = groups.nonEmpty && groups.valuesIterator.exists(g => g.job == job && g.state != TurnedAway)
+
   /**
    * A round of offers begins.
    *

@@ -169,9 +169,11 @@ final class QueueShares private[enforce] (paths: Map[String, Seq[QueueUse]]) {
    *
    * @param asks that it may take by the order of jobs, which decides in one queue
    * @param taken slots promised to it that do not count as used yet
+   * @param atOnce one of the two waits for slots that it needs all at once. Taken one by one, by the slots that both have at the
+   *   moment, they would never be together: floors decide, and then the order of jobs
    */
-  def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int =
-    if (paths(holder) eq paths(asker)) asks else given(paths(holder), paths(asker), slots, taken, _ => 0)
+  def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int, atOnce: Boolean = false): Int =
+    if (paths(holder) eq paths(asker)) asks else given(paths(holder), paths(asker), slots, taken, _ => 0, Option.when(atOnce)(asks))
 
   /**
    * Whether slots of a running task of queue `holder` may go to a job of queue `asker`.
@@ -194,17 +196,21 @@ final class QueueShares private[enforce] (paths: Map[String, Seq[QueueUse]]) {
 
   /**
    * How many of `slots` of the first queue may go to the second one, where the queues have `more` slots than their own, and `taken` are
-   * promised to the second one.
+   * promised to the second one. `asks` may go by the order of jobs; None: weights decide.
    */
-  private def given(theirs: Seq[QueueUse], mine: Seq[QueueUse], slots: Int, taken: Int, more: QueueUse => Int): Int = {
+  private def given(
+      theirs: Seq[QueueUse], mine: Seq[QueueUse], slots: Int, taken: Int, more: QueueUse => Int, asks: Option[Int] = None): Int = {
     def used(use: QueueUse) = use.used + more(use)
     val apart = theirs.iterator.zip(mine.iterator).count { case (a, b) => a eq b }
     val spare = theirs.iterator.drop(apart).map(use => used(use) - floor(use)).min
     val lacks = mine.iterator.drop(apart).map(use => floor(use) - used(use)).max - taken
     val most = math.max(0, math.min(slots, spare))
+    asks.fold(byWeight(theirs(apart), mine(apart), used, taken, lacks, most))(n => math.min(most, math.max(n, lacks)))
+  }
+
+  private def byWeight(first: QueueUse, second: QueueUse, used: QueueUse => Int, taken: Int, lacks: Int, most: Int): Int = {
     // Where the paths part: with each slot the second one still has less for its weight than the first one had before, so that none
     // goes back.
-    val (first, second) = (theirs(apart), mine(apart))
     val (weight, other) = (first.spec.weight.getOrElse(1.0), second.spec.weight.getOrElse(1.0))
     val (has, gets) = (used(first), used(second) + taken)
     var n = 0

@@ -43,6 +43,8 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
   // The places of those that wait; None: one of them came, went or changed since they were asked for. A look asks for all of them.
   private var places = Option.empty[Map[QueuedJob, Int]]
   private var slots = 0
+  /** Whether a job has tasks that start together or have just done so. */
+  var needsAtOnce: String => Boolean = _ => false
 
   def tree: QueueTree = inForce.tree
   private def ofPath = inForce.ofPath
@@ -357,7 +359,8 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
 
   /** How many of the `slots` that `holder` holds `asker` may take; see [[QueueShares.ceded]]. Both are jobs' keys. */
   override def ceded(holder: String, asker: String, slots: Int, asks: Int, taken: Int): Int =
-    (for (s <- shares; theirs <- queueOf(holder); mine <- queueOf(asker)) yield s.ceded(theirs, mine, slots, asks, taken)).getOrElse(asks)
+    (for (s <- shares; theirs <- queueOf(holder); mine <- queueOf(asker))
+      yield s.ceded(theirs, mine, slots, asks, taken, needsAtOnce(holder) || needsAtOnce(asker))).getOrElse(asks)
 
   /** Whether slots of a running task of job `holder` may go to `asker`, after `taken` open ones and `moved` ones of other jobs; see [[QueueShares.cedes]]. */
   def cedes(holder: String, asker: String, slots: Int, taken: Int, moved: Iterable[(String, Int)]): Boolean =

@@ -80,7 +80,9 @@ final class QueueUsageSuite extends AnyFunSuite {
         val open = step.required("open").properties().asScala.map(each => each.getKey.toInt -> each.getValue.asInt).toMap
         val parts = usage.shares.get.parts(wanted, open)
         list(texts("queues").map(parts.getOrElse(_, -1).toString))
-      case "ceded" => usage.shares.get.ceded(text("holder"), text("asker"), int("slots"), int("asks"), int("taken")).toString
+      case "ceded" =>
+        usage.shares.get.ceded(
+          text("holder"), text("asker"), int("slots"), int("asks"), int("taken"), step.path("at_once").asBoolean(false)).toString
       case "cedes" =>
         val moved = step.required("moved").elements().asScala.map(m => m.get(0).asText -> m.get(1).asInt).toList
         usage.shares.get.cedes(text("holder"), text("asker"), int("slots"), int("taken"), moved).toString

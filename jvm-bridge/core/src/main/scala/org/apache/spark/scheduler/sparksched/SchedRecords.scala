@@ -26,6 +26,8 @@ private[sparksched] final class SchedRecords(scheduler: SchedTaskScheduler, cont
   private val someQueues = Some(usage)
   /** The tenants' queues; None: the application has none now. */
   def queues: Option[QueueUsage] = if (usage.tree.isEmpty) None else someQueues
+  /** How the queues find out whether a job needs slots all at once. */
+  def countAtOnce(needs: String => Boolean): Unit = usage.needsAtOnce = needs
   /** The groups of tenants. */
   val groups: UserGroups = UserGroups.of(context.conf)
   val ledger: Ledger = RecordedLedger.orPlain(

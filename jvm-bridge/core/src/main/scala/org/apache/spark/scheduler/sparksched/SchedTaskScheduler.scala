@@ -63,7 +63,7 @@ private[spark] final class SchedTaskScheduler(
   private val arrivals = new StageArrivals(this, records, slots.shape, afterChange(_), groupTasks)
   private val revival = new Revival(() => backend)
   private val evictions = new Evictions(
-    registry, managerOf, job => round.waitingSlots(job), () => records.queues, () => enforcing, killTaskAttempt(_, interruptThread = true, _))
+    registry, managerOf, job => round.waitingSlots(job), round.openSlots(_, _), () => records.queues, () => enforcing, killTaskAttempt(_, interruptThread = true, _))
 
   // ---- life --------------------------------------------------------------------------------------------------
 

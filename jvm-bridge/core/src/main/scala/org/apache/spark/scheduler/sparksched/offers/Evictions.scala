@@ -16,6 +16,7 @@ import schedcore.ledger.ShadowCounters
  *
  * @param managerOf the task set of an attempt that has not ended
  * @param waitingSlots slots that a job's tasks wait for, by resource profile of executors
+ * @param openSlots that a job's waiting tasks may take of executors of a resource profile without an eviction
  * @param queues the tenants' queues
  * @param enforcing whether tasks are killed; otherwise they are only counted
  * @param kill an attempt, for a reason in words for people
@@ -24,6 +25,7 @@ private[sparksched] final class Evictions(
     registry: Registry,
     managerOf: Long => Option[SchedTaskSetManager],
     waitingSlots: String => Map[Int, Int],
+    openSlots: (String, Int) => Int,
     queues: () => Option[QueueUsage],
     enforcing: () => Boolean,
     kill: (Long, String) => Unit) {
@@ -51,15 +53,16 @@ private[sparksched] final class Evictions(
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
   def preempt(job: String, named: Seq[Long]): Unit = {
-    val given = underWay.iterator.collect { case (tid, Eviction(Some(`job`), _)) => tid }.flatMap(managerOf(_)).toList
-    val coming = given.groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
+    val coming = underWay.iterator.collect { case (tid, Eviction(Some(`job`), _)) => tid }.flatMap(managerOf(_)).toList
+      .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
     val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
     val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
       .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
     // A slot of another tenants' queue that the order of queues would give back is not worth an eviction.
     def gives(tid: Long, going: Iterable[Long]) = queues().forall(q => managerOf(tid).forall { m =>
-      val open = registry.executors.idle.iterator.collect { case (e, slots) if e.profile == m.executorProfile => slots }.sum
-      q.cedes(m.job, job, m.slotsPerTask, open, (given ++ going.flatMap(managerOf(_))).map(other => other.job -> other.slotsPerTask))
+      val forQueue = underWay.iterator.collect { case (other, eviction) if eviction.isFor(q, job) => other }.flatMap(managerOf(_)).toList
+      val moved = (forQueue ++ going.flatMap(managerOf(_))).map(other => other.job -> other.slotsPerTask)
+      q.cedes(m.job, job, m.slotsPerTask, openSlots(job, m.executorProfile), moved)
     })
     Enforcement.preempted(named, registry.priority(job), waiting, running, gives)
       .foreach(evict(_, Eviction(Some(job)), "evicted for a job of higher priority"))
@@ -120,5 +123,11 @@ private[sparksched] object Evictions {
    * @param beneficiary the job that gets the slots; None: whoever comes first
    * @param queue the tenants' queue that stayed below its floor; None: the plan evicts
    */
-  final case class Eviction(beneficiary: Option[String] = None, queue: Option[String] = None)
+  final case class Eviction(beneficiary: Option[String] = None, queue: Option[String] = None) {
+    /** Whether its slots come to the job or to another one of its tenants' queue. */
+    def isFor(queues: QueueUsage, job: String): Boolean = {
+      val of = queues.queueOf(job)
+      of.isDefined && queue.orElse(beneficiary.flatMap(queues.queueOf)) == of
+    }
+  }
 }

@@ -33,6 +33,8 @@ private[sparksched] final class OfferRound(
   private val cuts = new OfferCuts(scheduler, ledger)
   /** The groups of pipelined stages. */
   val groups: PipelinedGroups = new PipelinedGroups(ledger, registry.executors.withProfile(_).map(_.executor))
+  // Tasks of a gang are launched one after the other: its claims stay as they are until one has ended.
+  records.countAtOnce(job => gangs.exists(gang => gang.job == job && !gang.isZombie && gang.tasksSuccessful == 0) || groups.has(job))
   private var nowMs = 0L
   private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
@@ -333,7 +335,7 @@ private[sparksched] final class OfferRound(
     }
   }
 
-  /** Whether a task set of a queue below its floor waits while slots are held, on executors that were not offered to it lately. */
+  /** Whether a task set waits whose queue may take held slots of another one, on executors that were not offered to it lately. */
   def lacksHeldSlots: Boolean = enforcement.lacksHeldSlots(ours.iterator)
 
   /** Breaks a cycle of jobs that wait for each other's held slots: the youngest one releases its own. Returns whether one did. */
@@ -426,6 +428,12 @@ private[sparksched] final class OfferRound(
     val room = enforcement.room(job)
     cuts.setsOf(job).filterNot(_.isZombie).groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
       .map { case (profile, slots) => profile -> math.min(slots, room) }
+  }
+
+  /** Idle slots that the job's waiting tasks may take of executors of this resource profile, as many as whole tasks need. */
+  def openSlots(job: String, profile: Int): Int = {
+    val perTask = cuts.setsOf(job).iterator.filter(m => m.executorProfile == profile && m.waitingTasks > 0).map(_.slotsPerTask).minOption
+    perTask.fold(0)(n => registry.executors.idle.iterator.collect { case (e, slots) if e.profile == profile => slots / n * n }.sum)
   }
 
   /** Slots that waiting tasks may take as far as ceilings go, by tenants' queue and resource profile, but for barrier stages. */

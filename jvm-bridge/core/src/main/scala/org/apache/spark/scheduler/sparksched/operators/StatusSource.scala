@@ -176,7 +176,7 @@ private[sparksched] final class StatusSource(
     lazy val holding = found.filter(_.heldSlots > 0)
     def heldUpBy(job: JobFacts): Seq[String] = {
       def ask = ledger.heldUpBy(job.mark.key, 1).toList.map(key => names.getOrElse(key, key)).sorted
-      // Where queues have floors, these count, too.
+      // Where queues have floors or weights, these count, too.
       val queue = scheduler.records.queues.filter(_.shares.isDefined).flatMap(_.queueOf(job.mark.key))
       // Holds refuse all jobs of one priority and one pool alike that come after the same holders, but for those that hold some
       // themselves.
