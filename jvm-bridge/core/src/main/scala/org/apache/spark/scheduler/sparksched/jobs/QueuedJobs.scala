@@ -220,8 +220,18 @@ private[sparksched] final class QueuedJobs(
 
   def pathOf(job: String): Option[String] = queues.queueOf(job)
 
-  /** The queue of its path whose ceiling never lets the job have so many slots at once, with the ceiling. */
-  def tooNarrow(job: String, slots: Int): Option[(String, Int)] = queues.tooNarrow(job, slots)
+  /**
+   * The queue of its path whose ceiling never lets the job have so many slots at once, with the ceiling.
+   *
+   * @param mayGrow whether the application may have more slots later, so that only ceilings in slots are the same then
+   */
+  def tooNarrow(job: String, slots: Int, mayGrow: Boolean): Option[(String, Int)] =
+    if (!mayGrow) queues.tooNarrow(job, slots)
+    else for {
+      path <- queues.queueOf(job)
+      spec <- queues.tree.pathOf(path).find(_.ceiling.flatMap(_.slots).exists(_ < slots))
+      most <- spec.ceiling.flatMap(_.slots)
+    } yield spec.path -> most
 
   /**
    * Why the job gets no further slot, as far as its queue decides.
