@@ -261,4 +261,23 @@ final class QueuedJobsSuite extends AnyFunSuite {
     assert(w.queued.tooNarrow(job, 4, mayGrow = true) === Some("a.b" -> 2))
     assert(w.queued.tooNarrow(job, 4, mayGrow = false) === Some("a" -> 2))
   }
+
+  test("the place of a newcomer costs no memory for each of those that wait") {
+    val w = new World(""""max_running_jobs":1""")
+    def begins(job: Int): Option[String] = {
+      val mark = JobMark.from(Map(s"${JobMark.Prefix}priority" -> (job % 7).toString).get(_), job)
+      w.queued.began(mark, arrival = job, nowMs = job)
+    }
+    val threads = java.lang.management.ManagementFactory.getThreadMXBean.asInstanceOf[com.sun.management.ThreadMXBean]
+    def allocated(body: => Unit): Long = {
+      val before = threads.getThreadAllocatedBytes(Thread.currentThread.getId)
+      body
+      threads.getThreadAllocatedBytes(Thread.currentThread.getId) - before
+    }
+    (0 to 5000).foreach(begins)
+    var said = Option.empty[String]
+    val bytes = allocated { said = begins(5006) }
+    assert(said === Some("waits to be admitted: queue q runs 1 job, its most; number 4287 of those that wait"))
+    assert(bytes < 50000, "less than a list of those that wait")
+  }
 }
