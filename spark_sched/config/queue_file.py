@@ -255,7 +255,24 @@ class _Reader:
                     "groups are unknown would have more: set max_priority to less"
                 )
             found.append(PriorityLimit(most, each.get("user"), each.get("group")))
+        self._unknown_groups_give_nothing(path, found)
         return tuple(found)
+
+    def _unknown_groups_give_nothing(self, path: str, limits: list[PriorityLimit]) -> None:
+        """Where no group is known, the entries without one are left: none of them may give a member more."""
+        for number, by_group in enumerate(limits):
+            for later in range(number + 1, len(limits)):
+                other = limits[later]
+                if by_group.group is None or other.group is not None:
+                    continue
+                if other.max_priority > by_group.max_priority:
+                    raise self._bad(
+                        f"max_priorities[{number}] of queue {path!r} (group {by_group.group!r}) has "
+                        f"{by_group.max_priority} but the later max_priorities[{later}] (user "
+                        f"{other.user!r}) has {other.max_priority}, so that members whose groups are unknown "
+                        "would have more: put the second before the first, or give it "
+                        f"{by_group.max_priority} at most"
+                    )
 
     def _promised(self, path: str, queues: tuple[QueueSpec, ...]) -> tuple[int, float]:
         """Slots, and percentages of all slots, that are promised below the queue, by the topmost floors

@@ -102,6 +102,16 @@ def test_priorities_by_user_and_group_cross_as_one_line() -> None:
     assert found == [3, 9, 5]
 
 
+def test_a_group_may_have_less_than_an_earlier_user_and_than_a_later_group(tmp_path: Path) -> None:
+    text = (
+        'default = "a"\n[queues.a]\nmax_priority = 3\nmax_priorities = [{user = "ann", max_priority = 8},'
+        '{group = "contractors", max_priority = 5}, {group = "leads", max_priority = 9},'
+        '{user = "b*", max_priority = 5}]'
+    )
+    limits = read_queues(written(tmp_path, text))["a"].max_priorities
+    assert [limit.max_priority for limit in limits] == [8, 5, 9, 5]
+
+
 FAULTS = {
     "priorities that are no tables": (
         'default = "a"\n[queues.a]\nmax_priorities = ["ann"]',
@@ -126,6 +136,16 @@ FAULTS = {
     "group with less than those whose groups are unknown": (
         'default = "a"\n[queues.a]\nmax_priorities = [{group = "leads", max_priority = 1}]',
         "has 1 but max_priority of the queue is none, so that members whose groups are unknown",
+    ),
+    "group with less than a later user has": (
+        """
+        default = "a"
+        [queues.a]
+        max_priority = 3
+        max_priorities = [
+          {group = "x", max_priority = 5}, {group = "y", max_priority = 9},
+          {user = "b*", max_priority = 5}, {user = "*", max_priority = 8}]""",
+        "max_priorities[0] of queue 'a' (group 'x') has 5 but the later max_priorities[3] (user '*') has 8",
     ),
     "priority above every one of the parent's": (
         'default="a.b"\n[queues.a]\nmax_priority=4\n[queues.a.b]\nmax_priorities=[{user="a",max_priority=5}]',

@@ -20,6 +20,8 @@ private[enforce] final class QueuedJob(
   def dueMs: Option[Long] = path.flatMap(_.spec.waitTimeoutMs).minOption.map(sinceMs + _)
   /** Its place among those that wait: lower is first. */
   def order: (Int, Int) = (-priority, arrival)
+  /** Whether it comes before another one that waits. */
+  def isBefore(other: QueuedJob): Boolean = priority > other.priority || (priority == other.priority && arrival < other.arrival)
 }
 
 /**
@@ -204,6 +206,11 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
     if (places.isEmpty) places = Some(
       waitingJobs.toList.groupBy(_.queue).valuesIterator.flatMap(_.sortBy(_.order).iterator.zip(Iterator.from(1))).toMap)
     places.get(entry)
+  }
+
+  /** The same, of one job that has just come: the places of all others, which it voided, are not made for that. */
+  def positionOfNewcomer(job: String): Int = jobs.get(job).filter(waitingJobs.contains).fold(0) { entry =>
+    1 + waitingJobs.iterator.count(other => (other.path eq entry.path) && other.isBefore(entry)) // `paths` has one for each queue.
   }
 
   /** The queue of its path that admits no further job. */

@@ -70,7 +70,7 @@ final class QueueUsageSuite extends AnyFunSuite {
           list(usage.givesUp(job, int("slots"), safe).map(quoted)),
           usage.claim(job, int("slots"), mutable.HashMap.empty, safe).toString,
           usage.admitted(job).toString,
-          usage.position(job).toString))
+          { assert(usage.positionOfNewcomer(job) === usage.position(job)); usage.position(job).toString }))
       case "order" =>
         val shares = usage.shares.get
         list(Seq(texts("queues").sortBy(shares.standing), texts("queues").filter(shares.below)).map(queues => list(queues.map(quoted))))

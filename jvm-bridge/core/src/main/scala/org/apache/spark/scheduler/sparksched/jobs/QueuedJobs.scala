@@ -54,17 +54,20 @@ private[sparksched] final class QueuedJobs(
   /** A job begins. @return why it waits, if it does */
   def began(mark: JobMark, arrival: Int, nowMs: Long): Option[String] = {
     enter(mark, arrival, nowMs)
-    waits(mark.key, 1)
+    waitsSinceNow(mark.key)
   }
 
   private def enter(mark: JobMark, arrival: Int, nowMs: Long): Unit =
     if (queues.entered(mark.key, queueOf(mark), mark.priority, arrival, nowMs)) {
       refusals -= mark.key
-      noteWaits(mark.key, nowMs)
+      noteWaits(mark.key, nowMs, queues.positionOfNewcomer)
     } else refusals(mark.key) = new Refused(nowMs)
 
-  private def noteWaits(job: String, nowMs: Long): Unit =
-    if (!queues.admitted(job)) came(job) = Came(nowMs, queues.position(job))
+  private def noteWaits(job: String, nowMs: Long, place: String => Int): Unit =
+    if (!queues.admitted(job)) came(job) = Came(nowMs, place(job))
+
+  /** Why a job gets no slot that has come just now. */
+  private def waitsSinceNow(job: String): Option[String] = waits(job, 1, None, came.get(job).fold(0)(_.place))
 
   /** What a job does that is admitted. */
   private def admitted(job: String, nowMs: Long): String = came.remove(job).fold(Admitted) { c =>
@@ -114,11 +117,14 @@ private[sparksched] final class QueuedJobs(
 
   private def enterAfterAll(nowMs: Long)(which: Refused => Boolean, alsoCancelled: Boolean = false): Seq[(String, String)] = {
     val candidates = refusals.iterator.filter { case (_, r) => which(r) && (alsoCancelled || !r.isFinal) }.map(_._1).toList
-    queues.entered(candidates, nowMs).map { job =>
+    val entered = queues.entered(candidates, nowMs)
+    // The places of many are made at once.
+    val place: String => Int = if (entered.sizeIs > 1) queues.position else queues.positionOfNewcomer
+    entered.map { job =>
       refusals -= job
       if (queues.admitted(job)) admissions += 1
-      noteWaits(job, nowMs)
-      job -> waits(job, 1).getOrElse(Admitted)
+      noteWaits(job, nowMs, place)
+      job -> waitsSinceNow(job).getOrElse(Admitted)
     }
   }
 
@@ -220,8 +226,18 @@ private[sparksched] final class QueuedJobs(
 
   def pathOf(job: String): Option[String] = queues.queueOf(job)
 
-  /** The queue of its path whose ceiling never lets the job have so many slots at once, with the ceiling. */
-  def tooNarrow(job: String, slots: Int): Option[(String, Int)] = queues.tooNarrow(job, slots)
+  /**
+   * The queue of its path whose ceiling never lets the job have so many slots at once, with the ceiling.
+   *
+   * @param mayGrow whether the application may have more slots later, so that only ceilings in slots are the same then
+   */
+  def tooNarrow(job: String, slots: Int, mayGrow: Boolean): Option[(String, Int)] =
+    if (!mayGrow) queues.tooNarrow(job, slots)
+    else for {
+      path <- queues.queueOf(job)
+      spec <- queues.tree.pathOf(path).find(_.ceiling.flatMap(_.slots).exists(_ < slots))
+      most <- spec.ceiling.flatMap(_.slots)
+    } yield spec.path -> most
 
   /**
    * Why the job gets no further slot, as far as its queue decides.
@@ -229,7 +245,9 @@ private[sparksched] final class QueuedJobs(
    * @param slots that it needs at once
    * @param never why none of its stages that wait can start at all
    */
-  def waits(job: String, slots: Int, never: Option[String] = None): Option[String] =
+  def waits(job: String, slots: Int, never: Option[String] = None): Option[String] = waits(job, slots, never, place(job))
+
+  private def waits(job: String, slots: Int, never: Option[String], place: => Int): Option[String] =
     if (queues.admitted(job) || queues.tree.isEmpty)
       never.map(said => s"waits: $said").orElse(queues.atCeiling(job, slots, ledger.isSafe(_, job)).map { queue =>
         val ceiling = counted(queues.ceiling(queue), "slot")
@@ -239,7 +257,7 @@ private[sparksched] final class QueuedJobs(
     else Some(refusals.get(job) match {
       case Some(refused) if refused.isFinal => s"refused: ${why(job, refused)}"
       case Some(refused) => s"has no place: ${why(job, refused)}"
-      case None => s"waits to be admitted: ${full(job)}${JobQueue.placed(place(job))}"
+      case None => s"waits to be admitted: ${full(job)}${JobQueue.placed(place)}"
     })
 
   /** Its place among those of its queue that wait; 0: it does not wait. */

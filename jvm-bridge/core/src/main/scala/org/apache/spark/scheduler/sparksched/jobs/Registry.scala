@@ -323,7 +323,7 @@ private[sparksched] final class Registry(
   /** As of [[QueuedJobs.waits]]. */
   def queueWaits(job: String, slots: Int, never: Option[String]): Option[String] = queued.flatMap(_.waits(job, slots, never))
   /** As of [[QueuedJobs.tooNarrow]]. */
-  def queueTooNarrow(job: String, slots: Int): Option[(String, Int)] = queued.flatMap(_.tooNarrow(job, slots))
+  def queueTooNarrow(job: String, slots: Int, mayGrow: Boolean): Option[(String, Int)] = queued.flatMap(_.tooNarrow(job, slots, mayGrow))
 
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 

@@ -208,12 +208,8 @@ private[sparksched] final class StatusSource(
     job.plan.queue.copy(waits = waiting.map(_.atOnce).minOption.flatMap(registry.queueWaits(job.mark.key, _, none)), never = never)
   }
 
-  /** Who never has so many slots at once, and how many, and what to do. Where Spark asks for executors there may be more later. */
-  private def tooFewSlots(job: String, wanted: Int, capacity: => (Int, Int)): Option[(String, String)] = if (wanted <= 1) None else {
-    val (executors, slots) = capacity
-    registry.queueTooNarrow(job, wanted).map { case (queue, most) => s"queue $queue has at most $most" -> "raise the ceiling" }
-      .orElse(Option.when(executors > 0 && slots < wanted && !asksForExecutors)(s"the executors have $slots" -> "add executors"))
-  }
+  private def tooFewSlots(job: String, wanted: Int, capacity: => (Int, Int)): Option[(String, String)] =
+    if (wanted <= 1) None else StatusSource.tooFewSlots(wanted, capacity, asksForExecutors)(registry.queueTooNarrow(job, wanted, _))
   private lazy val asksForExecutors = Utils.isDynamicAllocationEnabled(context.conf)
 
   private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = scheduler.taskSetOf(stage.stage).map(_.facts.copy(name = stage.name))
@@ -234,6 +230,21 @@ private[sparksched] object StatusSource {
   val LookShare = 0.001
   /** Between two looks. Metrics are read without a look for a little longer. */
   val MostPauseNs: Long = TimeUnit.SECONDS.toNanos(10)
+
+  /**
+   * Who never has so many slots at once, and how many, and what to do. There may be more slots later, and with them a higher ceiling that is
+   * a share, before the first executor came and where Spark asks for executors.
+   *
+   * @param capacity the executors, and their slots
+   * @param tooNarrow a queue whose ceiling is too low, with the ceiling, given whether there may be more slots later
+   */
+  def tooFewSlots(wanted: Int, capacity: (Int, Int), asksForExecutors: Boolean)(
+      tooNarrow: Boolean => Option[(String, Int)]): Option[(String, String)] = {
+    val (executors, slots) = capacity
+    val mayGrow = executors == 0 || asksForExecutors
+    tooNarrow(mayGrow).map { case (queue, most) => s"queue $queue has at most $most" -> "raise the ceiling" }
+      .orElse(Option.when(slots < wanted && !mayGrow)(s"the executors have $slots" -> "add executors"))
+  }
 
   /** What was copied under the lock. */
   final case class Copied(

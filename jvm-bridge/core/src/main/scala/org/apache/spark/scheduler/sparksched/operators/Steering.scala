@@ -232,9 +232,17 @@ private[sparksched] final class Steering(
 
   // ---- the tenants' queues -------------------------------------------------------------------------------------
 
-  /** @param version of the queues that the change is made of: others may have changed them meanwhile. None: that does not matter */
+  /**
+   * @param version of the queues that the change is made of: others may have changed them meanwhile. None: that does not matter, unless all
+   *   queues are removed. A script whose file is empty sends an empty tree, too, and must not lift all limits.
+   */
   private def changeQueues(given: String, version: Option[String], by: String): Either[Refusal, String] = parsed(given.trim).flatMap { tree =>
-    val text = given.trim
+    if (tree.isEmpty && version.isEmpty) Left(bad(
+      "tree is empty, which would remove all queues: use `spark-sched queue clear`, or give the version of the queues that are to be removed"))
+    else changeQueues(given.trim, tree, version, by)
+  }
+
+  private def changeQueues(text: String, tree: QueueTree, version: Option[String], by: String): Either[Refusal, String] = {
     // Jobs may be placed again.
     if (tree.usesGroups) scheduler.synchronized(registry.usersOfJobs).foreach(scheduler.records.groups.learn(_))
     scheduler.steered[Either[Refusal, String]](Left(NotScheduling)) { nowMs =>

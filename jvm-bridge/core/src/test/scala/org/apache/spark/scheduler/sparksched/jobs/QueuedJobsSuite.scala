@@ -4,6 +4,7 @@ package jobs
 import scala.collection.mutable
 
 import org.scalatest.funsuite.AnyFunSuite
+import org.apache.spark.scheduler.sparksched.operators.StatusSource
 import org.apache.spark.scheduler.sparksched.planner.ReceivedPlans
 import schedcore.enforce.QueueUsage
 import schedcore.events.{Event, EventQueue, HeldSlotEvents}
@@ -231,5 +232,52 @@ final class QueuedJobsSuite extends AnyFunSuite {
     assert(jobs.map(usage.queueOf) === Seq(Some("bi"), Some("rest"), Some("rest")))
     val unknown = jobs.map(job => registry.stories.of(job).map(_.text).filter(_.contains("are unknown")))
     assert(unknown === Seq(Nil, Nil, Seq("the groups of user eve are unknown: queues, rules and priorities by group do not count for this job")))
+  }
+
+  test("a ceiling that is a share is too low for good only where no further executors may come") {
+    def said(ceiling: String, capacity: (Int, Int), asksForExecutors: Boolean): Option[String] = {
+      val w = new World(ceiling)
+      w.queued.capacity(capacity._2)
+      val job = w.stage(1, 0)
+      StatusSource.tooFewSlots(4, capacity, asksForExecutors)(w.registry.queueTooNarrow(job, 4, _)).map(_._1)
+    }
+    val (share, number) = (""""ceiling":"50 %"""", """"ceiling":3""")
+    assert(said(share, (0, 0), asksForExecutors = false) === None, "executors have yet to come")
+    assert(said(share, (1, 2), asksForExecutors = true) === None, "more executors may come")
+    assert(said(share, (1, 2), asksForExecutors = false) === Some("queue q has at most 1"))
+    assert(said(share, (2, 8), asksForExecutors = false) === None)
+    for (capacity <- Seq((0, 0), (1, 2), (2, 8)); asks <- Seq(false, true))
+      assert(said(number, capacity, asks) === Some("queue q has at most 3"))
+    assert(said(""""weight":1""", (1, 2), asksForExecutors = false) === Some("the executors have 2"))
+    assert(said(""""weight":1""", (1, 2), asksForExecutors = true) === None)
+  }
+
+  test("below a ceiling that is a share, one in slots is named while executors may come") {
+    val tree = """{"queues":[{"queue":"a","ceiling":"50 %"},{"queue":"a.b","ceiling":2}],"rules":[],"default":"a.b"}"""
+    val w = new World(""""weight":1""")
+    val job = w.stage(1, 0)
+    w.registry.queuesChanged(QueueTree.parse(tree), 1)
+    w.queued.capacity(4)
+    assert(w.queued.tooNarrow(job, 4, mayGrow = true) === Some("a.b" -> 2))
+    assert(w.queued.tooNarrow(job, 4, mayGrow = false) === Some("a" -> 2))
+  }
+
+  test("the place of a newcomer costs no memory for each of those that wait") {
+    val w = new World(""""max_running_jobs":1""")
+    def begins(job: Int): Option[String] = {
+      val mark = JobMark.from(Map(s"${JobMark.Prefix}priority" -> (job % 7).toString).get(_), job)
+      w.queued.began(mark, arrival = job, nowMs = job)
+    }
+    val threads = java.lang.management.ManagementFactory.getThreadMXBean.asInstanceOf[com.sun.management.ThreadMXBean]
+    def allocated(body: => Unit): Long = {
+      val before = threads.getThreadAllocatedBytes(Thread.currentThread.getId)
+      body
+      threads.getThreadAllocatedBytes(Thread.currentThread.getId) - before
+    }
+    (0 to 5000).foreach(begins)
+    var said = Option.empty[String]
+    val bytes = allocated { said = begins(5006) }
+    assert(said === Some("waits to be admitted: queue q runs 1 job, its most; number 4287 of those that wait"))
+    assert(bytes < 50000, "less than a list of those that wait")
   }
 }

@@ -218,9 +218,14 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(steer("queues", s"""{"tree": "$tree", "version": "0"}""").path("done").asText.startsWith("queue a is new"))
     assert(scheduler.records.queues.exists(_.tree.leaves === Set("a")))
     assert(steer("queues", """{"tree": "", "version": "0"}""").path("code").asText === "changed_meanwhile")
-    assert(steer("queues", """{"tree": ""}""").path("done").asText.startsWith("queue a is gone"))
+    for (empty <- Seq("", " \\n")) {
+      val answer = steer("queues", s"""{"tree": "$empty"}""")
+      assert(answer.path("code").asText === "bad_value" && answer.path("error").asText.startsWith("tree is empty, which would remove all queues"))
+    }
+    assert(scheduler.records.queues.exists(_.tree.leaves === Set("a")))
+    assert(steer("queues", """{"tree": "", "version": "1"}""").path("done").asText.startsWith("queue a is gone"))
     assert(scheduler.records.queues.isEmpty)
-    assert(steer("queues", """{"tree": ""}""").path("done").asText === "the queues are so already: nothing was changed")
+    assert(steer("queues", """{"tree": "", "version": "2"}""").path("done").asText === "the queues are so already: nothing was changed")
     assert(steer("queues", """{"tree": "{}"}""").path("code").asText === "bad_value")
     assert(steer("queues").path("error").asText === "queues needs the argument 'tree'")
     assert(post("queues", s"""{"tree": "$tree"}""", "grace")._1 === 403)
