@@ -96,10 +96,16 @@ def _tree(
 
 
 def _limits(rng: random.Random) -> list[dict[str, Any]]:
+    """What a user has by name is no more than what an entry before gives by group."""
     kinds = ({"user": "ann"}, {"user": "*b"}, {"group": "leads"}, {"group": "*", "user": "eve*"})
-    return [
-        {**rng.choice(kinds), "max_priority": rng.choice((3, 5, 2**31 - 1))} for _ in range(rng.randint(1, 3))
-    ]
+    found: list[dict[str, Any]] = []
+    most = 2**31 - 1
+    for _ in range(rng.randint(1, 3)):
+        kind, priority = rng.choice(kinds), rng.choice((3, 5, 2**31 - 1))
+        if "group" in kind:
+            most = min(most, priority)
+        found.append({**kind, "max_priority": priority if "group" in kind else min(most, priority)})
+    return found
 
 
 def _leaves(paths: Sequence[str]) -> list[str]:
