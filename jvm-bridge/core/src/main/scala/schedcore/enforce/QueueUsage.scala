@@ -46,7 +46,7 @@ final class QueueUsage(began: QueueTree) extends HoldShares {
   private var places = Option.empty[Map[QueuedJob, Int]]
   private var slots = 0
   /** Whether a job has tasks that start together or have just done so. */
-  var needsAtOnce: String => Boolean = _ => false
+  var needsAtOnce: String => Boolean = (_: String) => false
 
   def tree: QueueTree = inForce.tree
   private def ofPath = inForce.ofPath
