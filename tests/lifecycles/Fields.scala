@@ -22,8 +22,13 @@ object Fields {
   def entries(root: AnyRef): Seq[(String, Int, String)] = {
     val found = mutable.LinkedHashMap.empty[String, (Int, String)]
     val seen = new IdentityHashMap[AnyRef, AnyRef]
+    // Functions come last: what they have captured has a path of its own, as a field of its owner.
+    val functions = mutable.Queue.empty[(String, AnyRef)]
 
-    def walk(path: String, value: AnyRef): Unit = if (value != null && seen.put(value, value) == null) elements(value) match {
+    def walk(path: String, value: AnyRef): Unit =
+      if (value != null && value.getClass.getName.contains("$$Lambda")) functions.enqueue(path -> value) else look(path, value)
+
+    def look(path: String, value: AnyRef): Unit = if (value != null && seen.put(value, value) == null) elements(value) match {
       case Some(all) if value.isInstanceOf[Option[_]] => all.foreach(walk(path, _))
       case Some(all) =>
         if (all.nonEmpty) found(path) = (found.get(path).fold(0)(_._1) + all.size, shown(all))
@@ -34,6 +39,10 @@ object Fields {
       case None =>
     }
     walk("", root)
+    while (functions.nonEmpty) {
+      val (path, function) = functions.dequeue()
+      look(path, function)
+    }
     found.iterator.map { case (path, (size, text)) => (path.stripPrefix("."), size, text) }.toSeq
   }
 
