@@ -119,7 +119,8 @@ LIMITS_IDLE_WAITING_COST = ConfigKey(
     "2",
     "How many times its time a slot that a pausing job holds costs while tasks of other jobs wait for slots. "
     "During such waiting `reservation.idleShare`, `limits.idleShare` and `limits.idleBurst` allow the part "
-    "1/`idleWaitingCost` of what they allow otherwise; at 1 waiting changes nothing.",
+    "1/`idleWaitingCost` of what they allow otherwise, but for a share of 1, which bounds nothing; with a "
+    "cost of 1 waiting changes nothing.",
 )
 RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
     "spark.sched.reservation.preReserveThreshold",

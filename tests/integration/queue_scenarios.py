@@ -323,6 +323,26 @@ def observed_floor_evictions(spark: SparkSession) -> Result:
     return {"observed": found["floor_evictions_observed"], "evictions": found["evictions"], "story": story}
 
 
+def _jobs(spark: SparkSession) -> dict[str, JobStatus]:
+    """The jobs that the status shows, by name."""
+    return {job.name: job for job in spark_sched.status(spark).jobs}
+
+
+def _running(spark: SparkSession) -> list[str]:
+    return sorted(name for name, job in _jobs(spark).items() if job.slots.running)
+
+
+def _jobs_of_one_task(spark: SparkSession, end: Path, *names: str) -> list[InheritableThread]:
+    """Threads, not started yet, whose jobs run until the file is there."""
+    sc = spark.sparkContext
+
+    def work(name: str) -> None:
+        with spark_sched.job(spark, name):
+            sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
+
+    return [InheritableThread(target=work, args=(name,)) for name in names]
+
+
 def changed_queues(spark: SparkSession) -> Result:
     """Three jobs in a queue that runs one: the file, then an operator lets one more run each.
 
@@ -333,28 +353,17 @@ def changed_queues(spark: SparkSession) -> Result:
     url = sc.uiWebUrl
     assert url is not None
 
-    def jobs() -> dict[str, JobStatus]:
-        return {job.name: job for job in spark_sched.status(spark).jobs}
-
-    def running() -> list[str]:
-        return sorted(name for name, job in jobs().items() if job.slots.running)
-
     def write(most: int) -> None:
         file.write_text(f'default = "team"\n[queues.team]\nmax_running_jobs = {most}\n')
 
     with release() as end:
-
-        def work(name: str) -> None:
-            with spark_sched.job(spark, name):
-                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
-
-        threads = [InheritableThread(target=work, args=(name,)) for name in ("a", "b", "c")]
+        threads = _jobs_of_one_task(spark, end, "a", "b", "c")
         for here, thread in enumerate(threads, start=1):
             thread.start()
-            wait_until(lambda here=here: len(jobs()) == here, "the job was to come")
-        wait_until(lambda: running() == ["a"], "one job was to run")
+            wait_until(lambda here=here: len(_jobs(spark)) == here, "the job was to come")
+        wait_until(lambda: _running(spark) == ["a"], "one job was to run")
         write(2)
-        wait_until(lambda: running() == ["a", "b"], "the changed file was to admit the next job")
+        wait_until(lambda: _running(spark) == ["a", "b"], "the changed file was to admit the next job")
         write(-1)
         wait_until(lambda: bool(spark_sched.status(spark).warnings), "the fault was to be told")
         fault = spark_sched.status(spark).warnings
@@ -363,12 +372,14 @@ def changed_queues(spark: SparkSession) -> Result:
         top = command("top", url, "--once")[1]
         unknown = command("queue", "set", url, "teem", "max_running_jobs=3")
         done = command("queue", "set", url, "team", "max_running_jobs=3", "ceiling=4")
-        wait_until(lambda: running() == ["a", "b", "c"], "the operator's change was to admit the last job")
+        wait_until(
+            lambda: _running(spark) == ["a", "b", "c"], "the operator's change was to admit the last job"
+        )
         file.write_text(
             'default = "rest"\n[queues.rest]\n[queues.other]\n[[rules]]\nqueue="other"\nname="b"\n'
         )
-        wait_until(lambda: jobs()["a"].order.queue_name == "rest", "the queue was to go")
-        queues = {name: job.order.queue_name for name, job in jobs().items()}
+        wait_until(lambda: _jobs(spark)["a"].order.queue_name == "rest", "the queue was to go")
+        queues = {name: job.order.queue_name for name, job in _jobs(spark).items()}
         story = str(spark_sched.explain(spark, "b"))
         warnings = spark_sched.status(spark).warnings
         after = command("queue", "show", url)[1]
@@ -400,45 +411,38 @@ def queues_come_and_go(spark: SparkSession) -> Result:
     url = sc.uiWebUrl
     assert url is not None
 
-    def jobs() -> dict[str, JobStatus]:
-        return {job.name: job for job in spark_sched.status(spark).jobs}
-
-    def running() -> list[str]:
-        return sorted(name for name, job in jobs().items() if job.slots.running)
-
     shown = [command("queue", "show", url)[1]]
     no_queue = command("queue", "set", url, "team", "ceiling=1")
     file.write_text("# nothing yet\n")
     with release() as end:
-
-        def work(name: str) -> None:
-            with spark_sched.job(spark, name):
-                sc.parallelize(range(1), 1).map(sleeper_after(end, lambda _: 0.0)).collect()
-
-        threads = [InheritableThread(target=work, args=(name,)) for name in ("a", "b", "c")]
+        threads = _jobs_of_one_task(spark, end, "a", "b", "c")
         for thread in threads[:2]:
             thread.start()
-        wait_until(lambda: running() == ["a", "b"], "two jobs were to run")
-        before = [job.order.queue_name for job in jobs().values()]
+        wait_until(lambda: _running(spark) == ["a", "b"], "two jobs were to run")
+        before = [job.order.queue_name for job in _jobs(spark).values()]
         file.write_text('default = "team"\n[queues.team]\nmax_running_jobs = 1\n')
-        wait_until(lambda: jobs()["a"].order.queue_name == "team", "the file was to put queues in force")
+        wait_until(
+            lambda: _jobs(spark)["a"].order.queue_name == "team", "the file was to put queues in force"
+        )
         (queue,) = spark_sched.status(spark).queues
         story = str(spark_sched.explain(spark, "a"))
         threads[2].start()
-        wait_until(lambda: "c" in jobs() and jobs()["c"].slots.waiting == 1, "the third job was to come")
-        waits, both = jobs()["c"].notes.why, running()
+        wait_until(
+            lambda: "c" in _jobs(spark) and _jobs(spark)["c"].slots.waiting == 1, "the third job was to come"
+        )
+        waits, both = _jobs(spark)["c"].notes.why, _running(spark)
         file.write_text("")
         wait_until(lambda: bool(spark_sched.status(spark).warnings), "an empty file was to be told of")
         warnings = spark_sched.status(spark).warnings
         cleared = command("queue", "clear", url)
-        wait_until(lambda: running() == ["a", "b", "c"], "without queues the third job was to run")
+        wait_until(lambda: _running(spark) == ["a", "b", "c"], "without queues the third job was to run")
         after = str(spark_sched.explain(spark, "c"))
         shown.append(command("queue", "show", url)[1])
         other = file.with_suffix(".other.toml")
         other.write_text('default = "rest"\n[queues.rest]\nceiling = 1\n')
         loaded = command("queue", "load", url, str(other))
         other.unlink()
-        rest = {job.order.queue_name for job in jobs().values()}
+        rest = {job.order.queue_name for job in _jobs(spark).values()}
         end.touch()
         for thread in threads:
             thread.join()

@@ -258,7 +258,7 @@ def gang_of(key: str, before: StageSpec, tasks: int, user: str, priority: int) -
 
 
 def test_weights_take_no_held_slots_from_a_job_whose_gang_waits(tmp_path: Path) -> None:
-    """It holds seven slots for a gang of eight, and the other queue's part is four."""
+    """Its job holds all eight slots for a gang of eight, and the other queue's part is four."""
     queues = SHARES.format(team="weight = 1", rest="weight = 1")
     jobs = [gang_of("gang", StageSpec([1000] * 8), 8, "ann", 9), job("bulk", 200, user="bob", at_ms=100)]
     result = run(tmp_path, queues, jobs, "reservation", cluster=ClusterSpec(uniform_nodes(8, 1)))

@@ -354,12 +354,12 @@ object Enforcement {
    */
   def preempted(
       named: Seq[Long], priority: Int, waiting: Map[Int, Int], running: Long => Option[RunningAttempt],
-      gives: (Long, Iterable[Long]) => Boolean = (_, _) => true): Seq[Long] = {
+      gives: (Long, List[Long]) => Boolean = (_, _) => true): Seq[Long] = {
     val left = mutable.HashMap.from(waiting)
     val going = mutable.LinkedHashSet.empty[Long]
     named.foreach { task =>
       running(task).filterNot(_ => going(task)).foreach { a =>
-        if (a.restartable && a.priority < priority && left.getOrElse(a.executorProfile, 0) > 0 && gives(task, going)) {
+        if (a.restartable && a.priority < priority && left.getOrElse(a.executorProfile, 0) > 0 && gives(task, going.toList)) {
           left(a.executorProfile) -= a.slots
           going += task
         }

@@ -202,6 +202,13 @@ final class EnforcementSuite extends AnyFunSuite {
     assert(preempted(Map(0 -> 4), 2, 3, 9, 1) === Seq(1L))
   }
 
+  test("whether a victim's slots would stay is asked with all victims before it") {
+    // As callers do, who look at other things of these victims: two of them may be alike.
+    def gives(most: Int)(task: Long, going: Iterable[Long]) = going.map(_ => "a task of one stage").size < most
+    def victims(most: Int) = Enforcement.preempted(Seq(1L, 4L, 5L), 5, Map(0 -> 9), running.get, gives(most))
+    assert((0 to 3).map(victims(_).size) === Seq(0, 1, 2, 3))
+  }
+
   test("slots of executors that the waiting tasks cannot use are nobody's gain") {
     assert(preempted(Map(0 -> 1), 6, 1) === Seq(1L))
     assert(preempted(Map(1 -> 1), 6, 1) === Seq(6L))

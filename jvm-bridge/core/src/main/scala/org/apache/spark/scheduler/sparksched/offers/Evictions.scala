@@ -59,7 +59,7 @@ private[sparksched] final class Evictions(
     val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
       .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
     // A slot of another tenants' queue that the order of queues would give back is not worth an eviction.
-    def gives(tid: Long, going: Iterable[Long]) = queues().forall(q => managerOf(tid).forall { m =>
+    def gives(tid: Long, going: List[Long]) = queues().forall(q => managerOf(tid).forall { m =>
       val forQueue = underWay.iterator.collect { case (other, eviction) if eviction.isFor(q, job) => other }.flatMap(managerOf(_)).toList
       val moved = (forQueue ++ going.flatMap(managerOf(_))).map(other => other.job -> other.slotsPerTask)
       q.cedes(m.job, job, m.slotsPerTask, openSlots(job, m.executorProfile), moved)
